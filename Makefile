@@ -128,7 +128,7 @@ quirks: packages
 fuzz:
 	@$(MAKE) -s -C tests/fuzz libfuzzer
 
-# What libfabric sends, for tests/captures: a packet of each type, of Debian 12's and 13's, and of
+# Records packets of libfabric for tests/captures: one of each type, of Debian 12's and 13's, and of
 # that in LIBFABRIC=/ROOT.
 captures: packages
 	@$(BED) check --level full rdm-captures rdm-captures-2 $(if $(LIBFABRIC),rdm-captures-new)
@@ -141,7 +141,7 @@ bench: packages
 bench-check: packages
 	@python3 -B bench/host check
 
-# What user space's libfabric costs, to compare with. Takes five minutes.
+# Measures user space's libfabric, to compare with. Takes five minutes.
 bench-libfabric: packages
 	@python3 -B bench/host libfabric
 

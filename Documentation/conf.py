@@ -52,7 +52,7 @@ def setup(app):
 
 primary_domain = "c"
 highlight_language = "c"
-# What kernel-doc writes of the kernel's C, and Sphinx's parser doesn't know.
+# Attributes in kernel-doc's output that Sphinx's parser of C doesn't know.
 c_id_attributes = ["__must_check", "__always_inline", "__force", "__user",
                    "__iomem", "__rcu", "__percpu", "__packed"]
 c_paren_attributes = ["__aligned", "__must_hold", "__printf", "__counted_by"]

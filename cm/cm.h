@@ -305,7 +305,7 @@ struct kcm_port {
 	atomic_t		nsessions;
 };
 
-/* What debugfs counts. */
+/* Counters in debugfs. */
 enum kcm_count {
 	KCM_COUNT_ACCEPTED,
 	KCM_COUNT_LIVE,

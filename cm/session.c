@@ -34,7 +34,7 @@ const char * const kcm_state_names[KCM_STATES] = {
 	[KCM_CLOSED]		= "closed",
 };
 
-/* What may follow a state, and which messages may come in it. */
+/* The states that may follow a state, and the messages that may arrive in it. */
 static const struct {
 	u32	next;
 	u32	types;

@@ -32,7 +32,7 @@ def counted(results):
 
 
 def run_of(path):
-    """What gcov makes of an object's counts: (file, line, how often)"""
+    """gcov's report on an object: (file, line, number of runs)"""
     out = subprocess.run(["gcov", "--json-format", "--stdout", path], cwd=path.parent,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True).stdout
     for text in out.decode().splitlines():

@@ -28,7 +28,7 @@ edge [fontname="DejaVu Sans" fontsize=9 arrowsize=0.6]
 
 
 class Picture(Directive):
-    """What the directives have in common: a subclass has svg()."""
+    """Base of the directives: a subclass has svg()."""
 
     option_spec = {"alt": directives.unchanged_required}
     has_content = True

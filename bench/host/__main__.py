@@ -118,7 +118,7 @@ def measure(rows, logs):
 
 
 def share(only):
-    """What two CPUs both write, by row."""
+    """Print the cache lines that two CPUs both write, by row."""
     rows = choose(only, all_about_rows.pairs)
     if not rows:
         return {}

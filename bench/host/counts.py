@@ -8,7 +8,7 @@ import subprocess
 # In the order in which they are shown. The kernel's own code is charged to the
 # module that had it run, as "kernel" for the host's parts.
 HOST = ("ulp", "kofi", "kofi_efa", "ib_core", "driver", "kernel")
-# What is between a block device's user and the above, or has its data.
+# Modules between a block device's user and the above, and those that store its data.
 BLOCK = ("kofiblk", "nvme", "null_blk")
 PARTS = (*HOST, *BLOCK, "device", "harness")
 
@@ -30,8 +30,8 @@ LOOP_INSNS, LOOP_BYTES = 12, 32
 
 
 def driver_symbols(build):
-    """What of efasim a driver would be: its verbs, but not what they call the device
-    by. On hardware the rest is hardware."""
+    """Symbols of the part of efasim that corresponds to a driver: its verbs, without the
+    functions by which they call the device."""
     names = set()
     for path in sorted((build / "sim").glob("verbs*.o")):
         out = subprocess.run(["nm", "--defined-only", path], stdout=subprocess.PIPE,

@@ -73,7 +73,7 @@ def files(tests):
 
 @dataclasses.dataclass
 class Run:
-    """What a guest left behind."""
+    """Results of a guest."""
     lines: list             # of the guest's script
     counts: pathlib.Path    # of the plugin
     seconds: float

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What messages cost one end by user space's libfabric, on a PCI function of the soft device."""
+"""Cost of messages for one end of user space's libfabric, on a PCI function of the soft device."""
 
 import dataclasses
 import os
@@ -23,7 +23,7 @@ TOLERANCE = 2.0         # percent, of a loop to its length
 
 @dataclasses.dataclass
 class Window:
-    """What one end does for a batch."""
+    """Instructions of one end for a batch."""
     symbols: counts.Symbols
     program: int = 0            # instructions of user space
     libraries: int = 0

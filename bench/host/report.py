@@ -33,7 +33,7 @@ def table(header, lines):
 
 
 def over(result, name):
-    """What a row's ULP and kOFI take more than the ULP on verbs for the same work."""
+    """Instructions of a row's ULP and kOFI beyond those of the ULP on verbs for the same work."""
     plain = result["rows"].get(name.replace("efa ", "verbs ", 1).replace("msg ", " ", 1))
     mine = result["rows"][name]
     if not name.startswith("efa ") or not plain:
@@ -78,7 +78,7 @@ def targets(result):
 
 
 def batches(result):
-    """What a batch costs beside its operations: from batches of one and of more."""
+    """Cost of a batch besides its operations: from batches of one and of more."""
     for kind, size in rows.SINGLE:
         for mode in rows.MODES:
             for ulp in ("verbs", "efa"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What is measured: a row for each test, and what comes of its windows."""
+"""The measurements: a row for each test, and its figures, from its windows."""
 
 import dataclasses
 import statistics
@@ -36,7 +36,7 @@ DISKS = ("null_blk", "nvme-loop", "nvme-tcp", "kofiblk")
 DISK_KINDS = ("read", "write")
 DISK_SIZES = (4 * KIB, 128 * KIB)
 
-# What the host's software does; the rest is the device's, or ours.
+# Parts that are the host's software; the others are the device and the benchmark.
 HOST = counts.HOST + counts.BLOCK
 ADDED = ("kofi", "kofi_efa", "kofiblk")
 

@@ -498,7 +498,7 @@ static inline ssize_t fi_cq_error(struct fid_cq *cq,
 /* Counters */
 
 /**
- * enum fi_cntr_events - what a counter counts
+ * enum fi_cntr_events - events that a counter counts
  * @FI_CNTR_EVENTS_COMP: completions
  * @FI_CNTR_EVENTS_BYTES: transferred bytes
  */

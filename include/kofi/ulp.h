@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What ULPs share, in kofi_ulp.ko, namespace KOFI_ULP: a device's objects and its queues, and
+ * Library for ULPs, kofi_ulp.ko, namespace KOFI_ULP: a device's objects and its queues, and
  * posting of operations that wait if a queue is full.
  *
  * A kulp_fabric is a device, opened once for a role and shared by disks or sessions,
@@ -33,7 +33,7 @@ struct kulp_fabric;
 struct kulp_queue;
 
 /**
- * struct kulp_role - what a user of devices decides: one for a ULP, or for each of its sides
+ * struct kulp_role - choices of a user of devices: one for a ULP, or for each of its sides
  * @name: name for log messages
  * @recv_len: longest message in bytes; limited to what the device supports
  * @max_queues: maximum number of queues of a device

@@ -41,7 +41,7 @@ static int pp_parse_hello(const struct kcm_peer *peer, struct pp_hello *hello, s
 	return 0;
 }
 
-/* What both sides say of themselves. */
+/* Build the HELLO, in which each side describes itself. */
 static size_t pp_build_hello(const struct pp_session *s, struct kcm_addrs *addrs, void *buf)
 {
 	const struct pp_msg msg = { .type = PP_HELLO, .hello = s->self };

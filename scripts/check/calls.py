@@ -20,7 +20,7 @@ import tree
 LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "datacalls")
 PREFIX = "call_"
 
-# What the compiler adds to every function of the kernel's.
+# Calls that the compiler adds to every function of the kernel.
 HARDENING = {"__fentry__", "__x86_return_thunk", "__stack_chk_fail"}
 PREFIXES = {"cs", "ds", "es", "ss", "bnd", "notrack", "data16", "rep", "repz", "repnz", "lock"}
 READS_ONLY = re.compile(r"cmp|test|call|jmp|j[a-z]+$|lea|nop|push|bt[wlq]?$|prefetch")

@@ -20,7 +20,7 @@ def is_void(head):
 
 
 def check_function(report, path, item, docs):
-    # What kofi_req_send() is for a provider, fi_send() says for all.
+    # The kernel-doc of fi_send() also documents kofi_req_send(), its form for providers.
     doc = item.doc or docs.get(item.name.replace("kofi_req_", "fi_", 1), "")
     if not doc:
         report.add(path, item.line, f"{item.name}() has no kernel-doc")

@@ -15,14 +15,14 @@ import tree
 
 @dataclass
 class Layer:
-    """What one directory's C files may reach."""
+    """Directories, headers and namespaces that one directory's C files may use."""
 
     trees: tuple = ()           # directories of ours, besides its own
     rdma: bool = False          # <rdma/...> anywhere
     rdma_files: tuple = ()      # <rdma/...> only here
     efa_verbs: tuple = ()       # the EFA kernel-verbs header only here
     provider_api: bool = False  # PROVIDER_API
-    namespaces: tuple = ()      # what it may export into
+    namespaces: tuple = ()      # namespaces it may export into
 
 
 LAYERS = {
@@ -47,7 +47,7 @@ LAYERS = {
     "prov/loop": Layer(("include/kofi",), provider_api=True),
     "sim": Layer(("compat",), rdma=True, efa_verbs=("*",), namespaces=("EFASIM",)),
     "samples": Layer(("include/kofi", "compat")),
-    # Of fabric efa's protocol it has the packets of a peer that knows none.
+    # bench/ulp_rdm.c builds packets of fabric efa itself.
     "bench": Layer(("include/kofi", "compat", "prov/efa/rdm"), rdma=True, efa_verbs=("*",),
                    provider_api=True, namespaces=("KOFI_BENCH",)),
     "compat": Layer(rdma=True, efa_verbs=("*",)),

@@ -87,7 +87,7 @@ class Item:
     kind: str       # function, prototype, type or other
     name: str
     head: str       # its text up to the body
-    body: str       # what stands between its braces, comments blanked
+    body: str       # text between its braces, comments blanked
     line: int       # where it starts
     length: int     # lines from the opening brace to the closing one
     doc: str        # the kernel-doc comment right before it, or ""

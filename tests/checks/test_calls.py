@@ -9,7 +9,7 @@ import calls
 import tree
 from fixture import TreeTest
 
-# What the kernel's configuration makes of a function, as far as it matters.
+# The options of the kernel's configuration that change the code of a function.
 CFLAGS = ["-O2", "-ffunction-sections", "-mindirect-branch=thunk-extern",
           "-mfunction-return=thunk-extern", "-mindirect-branch-register", "-fno-jump-tables",
           "-mindirect-branch-cs-prefix", "-fcf-protection=branch", "-mno-red-zone", "-mno-sse",
@@ -23,7 +23,7 @@ long other(struct ep *ep);
 
 
 def verdict(body, flags=()):
-    """What is said of a data call with this body."""
+    """The check's messages about a data call with this body."""
     with tempfile.TemporaryDirectory() as top:
         obj = os.path.join(top, "x.o")
         text = TYPES + f"long call_f(struct ep *ep, const void *buf)\n{{ {body} }}\n"

@@ -3,7 +3,7 @@
 from fixture import TreeTest
 from layers import check_layers
 
-# What there is to be included.
+# Headers that the sources of a test can include.
 HOUSE = {path: "" for path in (
     "include/kofi/fabric.h", "include/kofi/provider.h", "include/kofi/queue.h",
     "kofi/kofi.h",

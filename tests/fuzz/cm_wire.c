@@ -66,7 +66,7 @@ static void parse(const u8 *in, size_t len)
 
 	if (kulp_parse_hdr(&kcm_proto, in, len, &type))
 		return;
-	/* What the parser takes, its receiver must have expected. */
+	/* A receiver must expect each message that the parser accepts. */
 	if (kcm_wire_expect((const struct kulp_hdr *)in, BIT(type), &expected) || expected != len ||
 	    !kcm_wire_expect((const struct kulp_hdr *)in, ~BIT(type), &expected))
 		abort();

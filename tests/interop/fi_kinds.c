@@ -346,7 +346,7 @@ static void post_sends(bool tagged, size_t len, unsigned int n)
 			POST("fi_send", fi_send(ep[NEAR], buf[NEAR], len, desc, addr[FAR], LOCAL));
 }
 
-/* What is called is counted if it is done for the end that is counted. */
+/* Count the instructions of @call only if @side is the measured end, @counted. */
 #define COUNT(side, counted, call) do {	\
 	if ((side) == (counted))	\
 		MARK(RESUME);		\
@@ -388,7 +388,7 @@ static void cost_row(enum side counted, bool tagged, size_t len)
 	fflush(stdout);
 }
 
-/* What is known beforehand: a loop of two instructions, and system calls. */
+/* Two costs that are known beforehand: a loop of two instructions, and system calls. */
 static void cost_known(void)
 {
 	unsigned long rounds = KNOWN_ROUNDS;

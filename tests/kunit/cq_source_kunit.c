@@ -591,7 +591,7 @@ static void giver_expect(struct kunit *test, struct source_giver *dev, size_t co
 	}
 }
 
-/* What a reader can't take directly is in the queue, in order. */
+/* Completions that a reader can't take directly are in the queue, in order. */
 static void source_gives_no(struct kunit *test)
 {
 	struct fi_cq_tagged_entry entry;

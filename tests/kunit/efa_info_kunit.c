@@ -7,7 +7,7 @@
 
 /* --- RMA --- */
 
-/* Whether the first entry is of efa-direct, and then whether it has RMA. */
+/* Hints; the fabric of the first entry, efa-direct or not, and RMA of that entry. */
 static const struct asked {
 	const char	*desc;
 	bool		no_hints;
@@ -126,7 +126,7 @@ static void two_devices(struct kunit *test)
 	efake_publish(two);
 }
 
-/* What fi_getinfo() is asked for, and the devices of its entries. */
+/* Arguments of fi_getinfo(), and the devices of its entries. */
 static const struct place {
 	const char	*desc;
 	const char	*node;

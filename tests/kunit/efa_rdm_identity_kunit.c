@@ -292,7 +292,7 @@ static void identity_unseated(struct kunit *test)
 	say(pair, &evil, BY_RAW, 0);
 	say(pair, &evil, BY_RAW, 1);
 	KUNIT_EXPECT_EQ(test, rdm->stats.unexpected, 2ULL);
-	/* What the impostor has sent is dropped, and the victim begins with its first message. */
+	/* The impostor's messages are dropped, and the victim begins with its first message. */
 	say(pair, &v, BY_RAW, 0);
 	KUNIT_EXPECT_EQ(test, rdm->peers.stats.unseated, 1ULL);
 	KUNIT_EXPECT_EQ(test, rdm->stats.dropped[KEFA_DROP_LIAR], 2ULL);

@@ -264,7 +264,7 @@ enum way { ARRIVED, KILLED, LOST, REMOVED, CLOSED, UNPLUGGED, WAYS };
 /* By what the ULP is told. */
 static const int way_errs[WAYS] = { 0, EPROTO, ETIMEDOUT, ECANCELED, ECANCELED, ENODEV };
 
-/* What nobody can read: its sender is dead to the first end. */
+/* A packet that nobody can parse: the first end declares its sender dead. */
 static void garbage(struct rdm_pair *pair)
 {
 	struct efake_wr *recv = efake_recv(pair->end[0].qp, 0);
@@ -462,7 +462,7 @@ static void medium_scarce(struct kunit *test)
 	free_pages_exact(pages, BYTES);
 }
 
-/* What waits for slots goes when a packet is done. */
+/* A packet that waits for a slot is sent when another one completes. */
 static void medium_waits(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);

@@ -253,7 +253,7 @@ static void part_first(struct kunit *test)
 		try_first(test, &odd_firsts[i]);
 }
 
-/* What came before its turn is a part of the message, too. */
+/* A packet that arrived before its turn is a part of the message, too. */
 static void part_early(struct kunit *test)
 {
 	static const struct bad_part good;
@@ -296,7 +296,7 @@ static void part_runt(struct kunit *test)
 }
 
 /**
- * struct into - what a message is received into
+ * struct into - a receive
  * @what: in words
  * @len: bytes of the buffer, instead of WHOLE
  * @flags: FI_MULTI_RECV

@@ -186,7 +186,7 @@ static void read_refused(struct kunit *test)
 	vfree(out);
 }
 
-/* What the receiver can't read by one work request at once, it keeps and reads by the slow path. */
+/* The receiver keeps a message that it can't read at once, and reads it by the slow path. */
 static void read_kept(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_reading_pair(test);

@@ -71,7 +71,7 @@ struct rdm_end {
 };
 
 /**
- * struct rdm_net - what the network does to packets
+ * struct rdm_net - faults of the network, and counters
  * @rnd: random numbers
  * @reorder: number of packets in 1000 that are delivered out of order
  * @rnr: number of packets in 1000 that find no receive

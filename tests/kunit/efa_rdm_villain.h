@@ -24,7 +24,7 @@ struct villain {
 	u8	gid;
 };
 
-/* What a packet says; the rest is 0. */
+/* Fields of a packet; all others are 0. */
 struct villain_pkt {
 	u8	type;
 	bool	raw;

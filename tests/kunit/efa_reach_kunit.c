@@ -125,7 +125,7 @@ static void p2p_messages(struct kunit *test)
 	reach_done(test, r, maps);
 }
 
-/* What the CPU copies need not be within the device's reach. */
+/* Memory that the CPU copies need not be within the device's reach. */
 static void p2p_copied(struct kunit *test)
 {
 	struct reach *r = reach_make(test);

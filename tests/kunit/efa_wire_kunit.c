@@ -86,7 +86,7 @@ static void expect_read(struct kunit *test, const void *buf, size_t len, const s
 	KUNIT_EXPECT_EQ(test, (u64)r.key, le64_to_cpu(pkt->read_iov->key));
 }
 
-/* What kefa_parse() says; and of those that they are for, the fast paths' parsers say the same. */
+/* Call kefa_parse(), and expect the fast paths' parsers to agree on packets that they accept. */
 static enum kefa_bad parse(struct kunit *test, const void *buf, size_t len, struct kefa_pkt *pkt)
 {
 	const enum kefa_bad bad = kefa_parse(buf, len, pkt);

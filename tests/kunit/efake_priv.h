@@ -25,7 +25,7 @@ struct efake_map {
 	size_t			len;
 	enum dma_data_direction	dir;
 	bool			direct;	/* of a region, whose memory needs no sync */
-	u8			*synced; /* what the device reads: the memory at its last sync */
+	u8			*synced; /* the memory at its last sync, for the device */
 };
 
 /* Part of a mapping. */

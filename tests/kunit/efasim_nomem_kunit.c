@@ -357,7 +357,7 @@ static void drive(struct pair *p)
 	run(&p->b);
 }
 
-/* Whether any allocation failed. */
+/* Return: whether any allocation failed. */
 static bool fail_traffic(struct kunit *test, const struct traffic *t,
 			 struct memory *mem, unsigned int after,
 			 unsigned int burst)

@@ -272,7 +272,7 @@ void kofi_fake_reap(struct kofi_fake *fake)
 }
 EXPORT_SYMBOL_NS_GPL(kofi_fake_reap, KOFI_TEST);
 
-/* What a test opens */
+/* Objects that a test opens */
 
 static void fake_close_action(void *arg)
 {

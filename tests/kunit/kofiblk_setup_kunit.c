@@ -51,8 +51,8 @@ static struct scene {
 	struct fi_info		info;
 	struct kulp_key		*key;		/* of the server; NULL if there is no secret */
 	/* The server */
-	struct kofiblk_accept_msg accept;	/* what it answers if the proof is right */
-	struct kofiblk_reject_msg reject;	/* what it answers instead, if there is a status */
+	struct kofiblk_accept_msg accept;	/* its answer if the proof is right */
+	struct kofiblk_reject_msg reject;	/* its answer instead, if there is a status */
 	bool			early;		/* it rejects the first message */
 	struct kulp_shake	shake;
 	u8			hello[KOFIBLK_NET_MAX];
@@ -62,7 +62,7 @@ static struct scene {
 	u8			msgs[8][KOFIBLK_NET_MAX];
 	size_t			lens[8];
 	unsigned int		first, next;
-	/* What the client did */
+	/* Actions of the client */
 	unsigned int		byes, updates, peers, peers_put, credits;
 } *scene;
 
@@ -536,7 +536,7 @@ static void losses(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, loses(test, true, false));
 	kbc_epoch_accept(&d->epoch);
 	KUNIT_EXPECT_FALSE(test, loses(test, false, false));
-	/* What one server says of its flushes doesn't count for a later session. */
+	/* The flushes of one server don't count for a later session. */
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
 	send_bye(true, true);
 	run();

@@ -409,7 +409,7 @@ static void loop_disable(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, loop_read(&p->a, &comp), 0);
 }
 
-/* What fi_getinfo() is asked for, and the number of devices found. */
+/* Arguments of fi_getinfo(), and the number of devices found. */
 static const struct asked {
 	const char	*desc;
 	const char	*node;

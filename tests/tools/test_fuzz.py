@@ -90,7 +90,7 @@ class SimWire(Target, unittest.TestCase):
 
 
 class EfaCaptures(unittest.TestCase):
-    """What libfabric sent is understood, and would be sent like that by us."""
+    """The parsers accept libfabric's packets, and the builders make the same ones."""
 
     def run_it(self, *files):
         return subprocess.run([*predictably(), self.program, *map(str, files)],

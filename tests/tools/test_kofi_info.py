@@ -196,7 +196,7 @@ class Command(unittest.TestCase):
 
 
 class Reasons(unittest.TestCase):
-    """What explain() makes of an error, on a machine as it is said to be."""
+    """Texts of explain() for an error, on a simulated machine."""
 
     def reason(self, error, loaded=True, mounted=True):
         path = tool.os.path

@@ -91,7 +91,7 @@ struct req {
 	u64 addr;		/* 0: the buffer at off */
 };
 
-/* Whose behaviour a case tests, and where to look if it fails. */
+/* The part that a case tests, and that is wrong if the case fails. */
 enum case_of { DRIVER = 1, DEVICE, BOTH };
 
 struct test_case {

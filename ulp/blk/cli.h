@@ -233,7 +233,7 @@ struct kbc_epoch {
 	bool		lost;		/* writes may be lost, and nobody has accepted that */
 };
 
-/* What begins and ends with a session, in the disk's thread or when the disk is created. */
+/* Members that begin and end with a session, in the disk's thread or when the disk is created. */
 struct kbc_session {
 	u64			id;		/* or 0 */
 	struct hlist_node	node;		/* in kbc_sessions */
@@ -246,7 +246,7 @@ struct kbc_session {
 	bool			flushed;	/* as the server said at the end */
 };
 
-/* What the first session sets, and no other changes. */
+/* Members that the first session sets, and that no other one changes. */
 struct kbc_made {
 	bool			known;
 	struct kofiblk_accept_msg accept;	/* without addr */
@@ -256,7 +256,7 @@ struct kbc_made {
 	u16			max_bvecs;	/* maximum pieces of a request */
 };
 
-/* Whether the block layer's queue runs. */
+/* State of the block layer's queue. */
 struct kbc_gate {
 	struct mutex		lock;		/* protects what follows */
 	bool			quiesced;

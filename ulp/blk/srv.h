@@ -82,7 +82,7 @@ int kbs_store_zeroes(struct kbs_store *store, u64 offset, u64 bytes, bool nounma
 
 /* --- exports and ports, srv_configfs.c --- */
 
-/* What exports and ports have in common. */
+/* Part that exports and ports have in common. */
 struct kbs_conf {
 	struct config_group	group;
 	struct mutex		enabling;	/* protects all that the attributes show */
@@ -299,7 +299,7 @@ static inline struct workqueue_struct *kbs_store_wq(const struct kbs_req *req)
 	return req->sq->s->export->store.wq;
 }
 
-/* Whether its thread must end a session. */
+/* Return: whether a session's thread must end it. */
 static inline bool kbs_session_stopped(const struct kbs_session *s)
 {
 	enum kbs_session_state state = READ_ONCE(s->state);
@@ -307,7 +307,7 @@ static inline bool kbs_session_stopped(const struct kbs_session *s)
 	return state == KBS_SESSION_REFUSED || state > KBS_SESSION_LIVE;
 }
 
-/* Whether operations may start, of a session that has been live. See kbs_session_ending(). */
+/* Return: whether a session that was live may start operations. See kbs_session_ending(). */
 static inline bool kbs_session_works(const struct kbs_session *s)
 {
 	return READ_ONCE(s->state) <= KBS_SESSION_PARTING;

@@ -20,7 +20,7 @@ import tree
 import verdict as judges
 
 class Report:
-    """What is shown, and the counts. Used by several threads."""
+    """The lines on the terminal, and the counts. Used by several threads."""
 
     def __init__(self, directory, verbose):
         self.logs, self.verbose = directory, verbose

@@ -43,8 +43,8 @@ def mebibytes(size):
     return int(size[:-1]) * {"M": 1, "G": 1024}[size[-1]]
 
 
-# Whether a guest's CPUs run in a thread each, or in turns in one thread. The former
-# finds more races. In turns, no CPU spins for one that isn't scheduled, and two guests on
+# A guest's CPUs run in a thread each, or in turns in one thread. The former finds more
+# races. In turns, no CPU spins for one that isn't scheduled, and two guests on
 # two CPUs need only two thirds of the time.
 AT_ONCE = "tcg,thread=multi"
 BY_TURNS = "tcg,thread=single"
@@ -312,7 +312,7 @@ class Guest:
             self.process.kill()
 
     def _was_killed(self):
-        """Whether the bed killed the guest, rather than another process or itself."""
+        """True if the bed killed the guest, rather than another process or itself."""
         return self.shot and self.process.returncode == -signal.SIGKILL
 
     def end(self):

@@ -122,7 +122,7 @@ def read_tests(path):
 
 
 def runs(level, at, only=None):
-    """Whether a test of a level runs at another one. The last level has all tests. A test
+    """True if a test of a level runs at another one. The last level has all tests. A test
     that is named runs at any level unless its own is full."""
     return level == at or at == "full" or (bool(only) and level != "full")
 

@@ -36,7 +36,7 @@
 SESSIONS=/sys/kernel/debug/kofiblk_srv/sessions
 SERVER_KILLS=5
 CLIENT_KILLS=4
-# What fio writes until the client is killed.
+# Size of the file that fio writes until the client is killed.
 MEGABYTES=4
 
 # pause: up to two seconds

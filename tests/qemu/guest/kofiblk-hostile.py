@@ -264,7 +264,7 @@ class Live(Talk):
 
 
 def sessions():
-    """What begins and ends sessions."""
+    """Messages that begin and end sessions."""
     host = os.urandom(16)
     first = Live(host=host, keep_alive=3600000)
     report(first.live(), "a session")

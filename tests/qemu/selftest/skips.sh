@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# What a guest test can't do there, it must not pass over.
+# A guest test must not skip a case that can't run on its kernel.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 ok "something # SKIP no reason"

@@ -209,7 +209,7 @@ class Recorded(unittest.TestCase):
         self.assertEqual(self.judge("ok 2 - and", said + "ok 2 - and").failures, [])
 
     def test_strays(self):
-        """What a job says that outlives its test."""
+        """Output of a job that outlives its test."""
         for section in ("state/traffic", "unload/traffic", "state/end", "leaks"):
             with self.subTest(section):
                 self.assert_red("outside of all sections: not ok 3 - late",
