@@ -64,7 +64,7 @@ install:
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/udev/rules.d units/60-kofiblk.rules
 	@command -v python3 > /dev/null || echo "The commands need python3." >&2
 	@if $(MAKE) -s -C Documentation sphinx 2> /dev/null; then \
-		$(MAKE) -C Documentation install-man MANDIR="$(DESTDIR)$(PREFIX)/share/man"; \
+		$(MAKE) -C Documentation install-man install-calls KDIR=$(KDIR) MANDIR="$(DESTDIR)$(PREFIX)/share/man"; \
 	else \
 		echo "No manual pages: install python3-sphinx to have them." >&2; \
 	fi

@@ -33,6 +33,10 @@ check "the product is installed, and nothing else" [ \
 for file in sbin/kofi_info sbin/kofiblk sbin/kofiblk-server sbin/kofiblk-config; do
 	check "/usr/local/$file" [ -x "/installed/usr/local/$file" ]
 done
+pages=/installed/usr/local/share/man/man3
+check "a call's manual page tells its result" grep -q '^.SH "RETURN"' "$pages/fi_cq_read.3kofi"
+check "a call of sessions has a page" [ -e "$pages/kcm_connect.3kofi" ]
+refuse "a structure has none" [ -e "$pages/fi_info.3kofi" ]
 
 check "the core is loaded" modprobe kofi
 refuse "without a provider the ULP isn't loaded" insmod /installed/my_ulp/my_ulp.ko
