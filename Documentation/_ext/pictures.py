@@ -17,6 +17,7 @@ import subprocess
 
 from docutils import nodes
 from docutils.parsers.rst import Directive, directives
+from sphinx.util import logging
 
 TOP = os.path.abspath("..")
 
@@ -92,10 +93,9 @@ def transitions(source, table):
 
 
 class States(Picture):
-    """Each line of the content is "FROM -> TO: why". The picture has all transitions between the
-    states that :states: lists, and those of the lines; a line that isn't in the table, and a
-    transition that no line explains, is an error. Transitions from and to the states of :leave:
-    are left out."""
+    """Each line of the content is "FROM -> TO: why", and must be in the table. All transitions between
+    the states that :states: lists, in any picture of the table on this page, must be in one of its
+    pictures, except those from and to the states of :leave:."""
 
     required_arguments = 2
     option_spec = {**Picture.option_spec, "states": directives.unchanged_required,
@@ -114,14 +114,22 @@ class States(Picture):
             if not edge:
                 raise self.error(f'isn\'t "FROM -> TO: why": {line}')
             why[edge[1], edge[2]] = edge[3]
-        wanted = {(a, b) for a, b in edges if a in shown and b in shown and a not in leave and
-                  b not in leave}
         for a, b in sorted(why.keys() - edges):
             raise self.error(f"{table} in {path} doesn't have {a} -> {b}")
-        for a, b in sorted(wanted - why.keys()):
-            raise self.error(f"{table} in {path} has {a} -> {b}, which the picture doesn't explain")
+        tables = self.state.document.__dict__.setdefault("tables", {})
+        missing, states = tables.setdefault((path, table), (edges, set()))
+        missing -= why.keys() | {edge for edge in missing if leave.intersection(edge)}
+        states |= shown
         lines = [f'{a} -> {b} [label="{text}"]' for (a, b), text in why.items()]
         return dot(f"digraph {{ {STYLE} {'; '.join(lines)} }}")
+
+
+def check_tables(_, document):
+    """Warn of transitions that no picture has."""
+    for (path, table), (missing, states) in getattr(document, "tables", {}).items():
+        for a, b in sorted(edge for edge in missing if states.issuperset(edge)):
+            logging.getLogger(__name__).warning(
+                f"{table} in {path} has {a} -> {b}, which no picture explains")
 
 
 class Exchange(Picture):
@@ -171,4 +179,5 @@ def setup(app):
     for name, directive in (("picture", Drawing), ("graph", Graph), ("states", States),
                             ("exchange", Exchange)):
         app.add_directive(name, directive)
+    app.connect("doctree-read", check_tables)
     return {"parallel_read_safe": True}
