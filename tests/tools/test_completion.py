@@ -10,7 +10,7 @@ TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 
 
 def complete(*words):
-    """What bash offers in place of the last word."""
+    """Return the words that bash offers in place of the last word."""
     text = """
         . "$0/kofiblk.bash"
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))

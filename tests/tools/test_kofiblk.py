@@ -452,7 +452,7 @@ class ConnectAll(Case):
 
 
 class Retry(Case):
-    """What the units run."""
+    """The command that the units run."""
 
     def connect(self, text, answers):
         """The kernel's errors by export, in the order of the attempts."""
@@ -492,7 +492,7 @@ class Retry(Case):
         waiting = "READY=1\nSTATUS=Not connected: a"
         self.assertEqual(self.order, ["a", "b", waiting, "a", waiting, "a", waiting, "a",
                                       "READY=1\nSTATUS="])
-        # What lasts is reported once.
+        # A problem that lasts is reported once.
         self.assertEqual(len(err.splitlines()), 2)
 
     def test_what_can_not_become_right(self):
@@ -566,6 +566,22 @@ class Disconnect(Case):
         path.write_text("[disk0]\naddress = 10.0.0.1:4420\n")
         self.assertEqual(self.run_tool("disconnect", "--all", "--config", str(path))[0], 0)
         self.assertEqual(self.written, {"kofiblk0": "1"})
+
+    def test_a_server_whose_name_is_unknown_now(self):
+        self.disk("kofiblk0")
+        self.disk("kofiblk1", export="other")
+        self.vanish("kofiblk0", "kofiblk1")
+        path = self.block / "disks.conf"
+        path.write_text("[other]\naddress = storage\n[disk0]\naddress = 10.0.0.1\n")
+
+        def getaddrinfo(host, port, **_):
+            if host == "storage":
+                raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port))]
+        with unittest.mock.patch.object(tool.socket, "getaddrinfo", getaddrinfo):
+            status, _, err = self.run_tool("disconnect", "--all", "--config", str(path))
+        self.assertEqual((status, self.written), (errno.EHOSTUNREACH, {"kofiblk0": "1"}))
+        self.assertIn("[other]: address: storage: Temporary failure", err)
 
     def test_an_export_of_several_servers_is_not_enough(self):
         self.disk("kofiblk0")
