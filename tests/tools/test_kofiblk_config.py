@@ -44,7 +44,8 @@ class Case(unittest.TestCase):
         self.file = self.top / "server.json"
         (self.top / "secret").write_text(SECRET + "\n")
         for name, value in (("CONFIG", str(self.config)), ("make", self.make),
-                            ("remove", self.remove), ("SESSIONS", str(self.top / "sessions"))):
+                            ("remove", self.remove), ("SESSIONS", str(self.top / "sessions")),
+                            ("EPOCHS", str(self.top / "epochs"))):
             patch = unittest.mock.patch.object(tool, name, value)
             patch.start()
             self.addCleanup(patch.stop)
@@ -198,6 +199,34 @@ class Restore(Case):
         with unittest.mock.patch.object(tool, "write", write):
             self.restore(self.wanted)
         self.assertEqual(order, ["exports/disk0/enable"])
+
+    def test_an_epoch_is_restored_once(self):
+        uuid = self.wanted["exports"]["disk0"]["uuid"]
+        epochs = self.top / "epochs"
+        for kept, wanted in ((f"{uuid} 0x0123456789abcdef\n", "0x0123456789abcdef\n"),
+                             (f"{uuid} 0x0000000000000000\n", None),
+                             ("3f1c7a52-9d44-4b0e-8f7b-5e2d6c8a9b10 0x0123456789abcdef\n", None),
+                             (f"{uuid} 0x01", None), ("", None), (None, None)):
+            with self.subTest(kept):
+                epochs.mkdir()
+                if kept is not None:
+                    (epochs / "disk0").write_text(kept)
+                    (epochs / "another").write_text(kept)
+                order = []
+                real = tool.write
+
+                def write(value, *path, order=order, real=real):
+                    order.append(path[-1])
+                    self.assertFalse(path[-1] == "enable" and list(epochs.glob("*")))
+                    real(value, *path)
+                with unittest.mock.patch.object(tool, "write", write):
+                    self.assertEqual(self.restore(self.wanted), (0, ""))
+                path = self.config / "exports/disk0/epoch"
+                self.assertEqual(path.read_text() if path.exists() else None, wanted)
+                if wanted:
+                    self.assertLess(order.index("epoch"), order.index("enable"))
+                shutil.rmtree(epochs, ignore_errors=True)
+                tool.remove_all()
 
     def test_a_secret_that_others_can_read(self):
         (self.top / "secret").chmod(0o644)
