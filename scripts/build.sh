@@ -23,15 +23,6 @@ kernel_build()
 	esac
 }
 
-# Compare contents, not times: a file that changed gets a new time, even if it is older than
-# the objects.
-copy_sources()
-{
-	mkdir -p "$1"
-	rsync -rlp --checksum --delete --exclude /.git --filter ':- .gitignore' \
-		"$KOFI_TOP"/ "$1"/ >&2
-}
-
 # A changed kernel of the same name (a point release, other options) or a new compiler needs
 # a new build.
 forget_other_kernel()

@@ -114,9 +114,7 @@ is_here()
 # sources: print a copy of this checkout, for builds outside of its Kbuild files.
 sources()
 {
-	mkdir -p "$WORK/src"
-	rsync -rlp --checksum --delete --exclude /.git --filter ':- .gitignore' \
-		"$KOFI_TOP/" "$WORK/src/" >&2
+	copy_sources "$WORK/src"
 	echo "$WORK/src"
 }
 

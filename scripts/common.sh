@@ -93,6 +93,14 @@ find_own_dir()
 	echo "$dir"
 }
 
+# copy_sources DIR: make DIR a copy of this checkout, in which objects are kept. It compares contents,
+# not times: a file that changed gets a new time, even if it is older than the objects.
+copy_sources()
+{
+	mkdir -p "$1"
+	rsync -rlp --checksum --delete --exclude /.git --filter ':-p .gitignore' "$KOFI_TOP"/ "$1"/ >&2
+}
+
 # ccache compares paths, too, so all checkouts build at this one, where each sees its own directory.
 PLACE=$KOFI_CACHE/build/here
 

@@ -34,7 +34,7 @@ one()
 	# dkms wants to find the kernel's configuration there.
 	mkdir -p "$work"/{src/kofi-0.1,dkms,modules/"$release"}
 	ln -sfn "$headers" "$work/modules/$release/build"
-	rsync -rlp --exclude /.git --filter ':- .gitignore' "$KOFI_TOP"/ "$work/src/kofi-0.1/"
+	copy_sources "$work/src/kofi-0.1"
 	set -- --dkmstree "$work/dkms" --sourcetree "$work/src" \
 		--installtree "$work/modules" --kernelsourcedir "$headers" \
 		-k "$release" -a x86_64 --no-depmod
