@@ -209,39 +209,20 @@ find_release()
 	done
 }
 
-# absent VERSION: whether this distribution certainly doesn't have the kernel
-absent()
-(
-	# shellcheck source=/dev/null
-	[ "$1" = 6.1 ] && . /etc/os-release &&
-		[ "${ID-}" = debian ] && ((${VERSION_ID:-0} >= 13))
-)
-
-# look_again VERSION: update the lists, but not often for a missing kernel, and look again.
-look_again()
-{
-	local minutes=60
-	in_lists linux-image-amd64 || minutes=0
-	if ! update_lists $minutes || ! in_lists linux-image-amd64; then
-		die "cannot tell whether there is a kernel $1: package lists are missing"
-	fi
-	find_release "$1"
-}
-
-# release_of KIND VERSION
+# release_of KIND VERSION: a mirror has a point release only until the next one, so a kernel that isn't
+# in the cache is looked for in new lists.
 release_of()
 {
-	local release
+	local release lists=0
 	release=$(find_release "$2")
-	if [ -n "$release" ] && [ ! -e "$KERNELS/$1-$release" ]; then
-		# A mirror has a point release only until the next one.
-		update_lists 5 || say "going on with the package lists as they are"
+	if [ -z "$release" ] || [ ! -e "$KERNELS/$1-$release" ]; then
+		update_lists 60 || lists=$?
 		release=$(find_release "$2")
 	fi
-	if [ -z "$release" ] && ! absent "$2"; then
-		release=$(look_again "$2")
-	fi
 	if [ -z "$release" ]; then
+		if ((lists)) || ! in_lists linux-image-amd64; then
+			die "cannot tell whether there is a kernel $2: package lists are missing"
+		fi
 		say "no linux-headers-$2 package on this distribution"
 		exit $NOT_HERE
 	fi
