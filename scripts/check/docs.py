@@ -10,7 +10,6 @@
   docs.py abi           sysfs and configfs attributes are in Documentation/ABI
   docs.py versions      modules, tools and packages have the version of CHANGELOG.md
   docs.py template      README.md shows samples/template
-  docs.py maintainers   every F: of MAINTAINERS matches, every file has an entry
 """
 
 import os
@@ -211,37 +210,14 @@ def extract(top, out):
     return names
 
 
-def patterns(top):
-    """(line, pattern) of each F: in MAINTAINERS."""
-    for n, line in enumerate(tree.read(top, "MAINTAINERS").splitlines(), 1):
-        m = re.match(r"F:\s+(\S+)$", line)
-        if m:
-            yield n, m.group(1)
-
-
-def owns(pattern, path):
-    """get_maintainer.pl's rules: a directory ends in '/', '*' stops at one."""
-    glob = re.escape(pattern).replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
-    return re.match(glob + ("" if pattern.endswith("/") else "$"), path) is not None
-
-
-def maintainers(top, report):
-    have, owned = tree.files(top), set()
-    for line, pattern in patterns(top):
-        mine = {f for f in have if owns(pattern, f)}
-        if not mine:
-            report.add("MAINTAINERS", line, f"nothing matches {pattern}")
-        owned |= mine
-    for path in sorted(set(have) - owned):
-        report.add(path, 0, "has no entry in MAINTAINERS")
-
+CHECKS = {check.__name__: check for check in
+          (links, api, template, parameters, counters, versions, abi)}
 
 if __name__ == "__main__":
     rep = tree.Report()
-    what = sys.argv[1]
-    if what == "extract":
+    if sys.argv[1] == "extract":
         print(" ".join(extract(tree.TOP, sys.argv[2])))
     else:
-        {"links": links, "api": api, "template": template,
-         "parameters": parameters, "counters": counters, "versions": versions, "abi": abi, "maintainers": maintainers}[what](tree.TOP, rep)
+        for name in sys.argv[1:]:
+            CHECKS[name](tree.TOP, rep)
     rep.finish()
