@@ -101,6 +101,50 @@ SPLATS = [
 ]
 
 
+STATE = "tainted 266240\n"
+LOCKS = "debug_locks 1\n"
+CASE = "    ok 2 bed_expectation"
+# A word of the failure, text of the recording, and its replacement.
+RED = [
+    ("tainted", STATE, ""),
+    ("lockdep", LOCKS, "debug_locks 0\n"),
+    ("lockdep", LOCKS, ""),
+    ("1 leaked", "scanned", "scanned\nunreferenced object 0xffff888100000000 (size 104):"),
+    ("not scanned", "scanned", "no kmemleak"),
+    ("not scanned", "@@file leaks\n", "@@file other\n"),
+    ("left on and injected nothing", LOCKS, f"{LOCKS}fault failslab 1000000\n"),
+    ("left on", LOCKS, f"{LOCKS}fault failslab 999990\n"),
+    ("bed_expectation (failure)", CASE, "    not ok 2 bed_expectation"),
+    ("(skipped)", CASE, CASE + " # SKIP no reason"),
+    ("kofi_bed (failure)", "\nok 1 kofi_bed", "\nnot ok 1 kofi_bed"),
+    ("KTAP", CASE + "\n", ""),
+    ("no test case", SUITE, ""),
+    ("no test case", SUITE, "KTAP version 1\n1..0\n"),
+    ("cut off", SUITE + "@@end\n", SUITE),
+    ("cannot load", "@@file load\n", "@@file load\ncannot load kofi_bed_kunit\n"),
+    ("not loaded", "@@file load", "@@file other"),
+    ("not ok 2", "ok 2 - and", "not ok 2 - and"),
+    ("skipped", "and back", "and back # SKIP no network"),
+    ("no result", "ok 1 - there\nok 2 - and back\n", ""),
+    ("status 1", "# status 0", "# status 1"),
+    ("did not end", "# status 0\n@@end\n", ""),
+    ("did not run", "@@file guest/traffic", "@@file other"),
+    ("without saying", "@@file end", "@@file other"),
+]
+RED += [(f"bit {bit}", STATE, f"tainted {266240 | 1 << bit}\n") for bit in verdict.TAINTS]
+for at in ("unload/end", "unload/traffic"):
+    RED += [("still loaded", f"@@file {at}\n", f"@@file {at}\nstill loaded: kofi 1\n"),
+            ("not unloaded", f"@@file {at}", "@@file other")]
+# A command that isn't there.
+RED += [(line, "ok 2 - and", f"{line}\nok 2 - and") for line in (
+    "/bed/guest/traffic.sh: line 12: nobody: not found",
+    "/bed/guest/traffic.sh: nobody: not found", "sh: usleep: not found")]
+# Output of a job that outlives its test.
+RED += [("outside of all sections: not ok 3 - late", f"@@file {at}", f"not ok 3 - late\n@@file {at}")
+        for at in ("state/traffic", "unload/traffic", "state/end", "leaks")]
+RED += [(line, at, f"{at}{line}\n") for line in ("not ok 3 - late", "late") for at in (STATE, LOCKS)]
+
+
 class Recorded(unittest.TestCase):
     """Judges the recording after a replacement of text in it."""
 
@@ -120,106 +164,36 @@ class Recorded(unittest.TestCase):
             return verdict.judge(self.kunit, outcome, listed)
 
     def assert_red(self, reason, *args, **kwargs):
-        failures = self.judge(*args, **kwargs).failures
-        self.assertTrue(any(reason in f for f in failures), f"{reason}: {failures}")
+        with self.subTest(reason, args=args):
+            failures = self.judge(*args, **kwargs).failures
+            self.assertTrue(any(reason in f for f in failures), f"{reason}: {failures}")
 
     def test_good(self):
         result = self.judge()
         self.assertEqual(result.failures, [])
         self.assertEqual(result.passed, 14)
+        said = "# file.c: not found\nmodprobe: module efa not found in modules.dep\n"
+        self.assertEqual(self.judge("ok 2 - and", said + "ok 2 - and").failures, [])
 
-    def test_splats(self):
+    def test_results(self):
+        for reason, old, new in RED:
+            self.assert_red(reason, old, new)
+
+    def test_console(self):
         for splat in SPLATS:
-            with self.subTest(splat):
-                self.assert_red(splat, console=f"{CONSOLE}[    9.0] {splat}\n")
-
-    def test_whole_console(self):
+            self.assert_red(splat, console=f"{CONSOLE}[    9.0] {splat}\n")
         for console in ("", *(CONSOLE.replace(line, "") for line in ("bed: up", "bed: done"))):
-            with self.subTest(console):
-                self.assert_red("console is cut off", console=console)
+            self.assert_red("console is cut off", console=console)
 
     def test_exit(self):
-        self.assert_red("crashed", status=0)
-        # Of QEMU itself, when it can't start.
-        self.assert_red("crashed", status=1)
-        self.assert_red("timeout", status=verdict.EXIT_TIMEOUT)
-        self.assert_red("dead", status=None)
-        self.assert_red("QEMU was ended by signal 9 (Killed)", status=-9)
-
-    def test_taints(self):
-        for bit in verdict.TAINTS:
-            with self.subTest(bit):
-                self.assert_red(f"bit {bit}", "tainted 266240",
-                                f"tainted {266240 | 1 << bit}")
-        self.assert_red("tainted", "tainted 266240\n", "")
-
-    def test_lockdep(self):
-        self.assert_red("lockdep", "debug_locks 1", "debug_locks 0")
-        self.assert_red("lockdep", "debug_locks 1\n", "")
-
-    def test_leaks(self):
-        leak = "scanned\nunreferenced object 0xffff888100000000 (size 104):"
-        self.assert_red("1 leaked", "scanned", leak)
-        self.assert_red("not scanned", "scanned", "no kmemleak")
-        self.assert_red("not scanned", "@@file leaks\n", "@@file other\n")
-
-    def test_unload(self):
-        for at in ("unload/end", "unload/traffic"):
-            self.assert_red("still loaded", f"@@file {at}\n",
-                            f"@@file {at}\nstill loaded: kofi 1\n")
-            self.assert_red("not unloaded", f"@@file {at}", "@@file other")
-
-    def test_faults(self):
-        self.assert_red("left on and injected nothing", "debug_locks 1\n",
-                        "debug_locks 1\nfault failslab 1000000\n")
-        self.assert_red("left on", "debug_locks 1\n",
-                        "debug_locks 1\nfault failslab 999990\n")
+        # QEMU exits with status 1 if it can't start.
+        for reason, status in (("crashed", 0), ("crashed", 1), ("timeout", verdict.EXIT_TIMEOUT),
+                               ("dead", None), ("QEMU was ended by signal 9 (Killed)", -9)):
+            self.assert_red(reason, status=status)
 
     def test_suite_list(self):
         self.assert_red("absent: listed", listed=("kofi_bed", "absent"))
         self.assert_red("not listed", listed=())
-
-    def test_suite_results(self):
-        case = "    ok 2 bed_expectation"
-        self.assert_red("bed_expectation (failure)", case, "    not ok 2 bed_expectation")
-        self.assert_red("(skipped)", case, case + " # SKIP no reason")
-        self.assert_red("kofi_bed (failure)", "\nok 1 kofi_bed", "\nnot ok 1 kofi_bed")
-        self.assert_red("KTAP", case + "\n", "")
-        self.assert_red("no test case", SUITE, "")
-        self.assert_red("no test case", SUITE, "KTAP version 1\n1..0\n")
-        self.assert_red("cut off", SUITE + "@@end\n", SUITE)
-        self.assert_red("cannot load", "@@file load\n",
-                        "@@file load\ncannot load kofi_bed_kunit\n")
-        self.assert_red("not loaded", "@@file load", "@@file other")
-
-    def test_guest_test(self):
-        self.assert_red("not ok 2", "ok 2 - and", "not ok 2 - and")
-        self.assert_red("skipped", "and back", "and back # SKIP no network")
-        self.assert_red("no result", "ok 1 - there\nok 2 - and back\n", "")
-        self.assert_red("status 1", "# status 0", "# status 1")
-        self.assert_red("did not end", "# status 0\n@@end\n", "")
-        self.assert_red("did not run", "@@file guest/traffic", "@@file other")
-
-    def test_commands_that_are_not_there(self):
-        for line in ("/bed/guest/traffic.sh: line 12: nobody: not found",
-                     "/bed/guest/traffic.sh: nobody: not found", "sh: usleep: not found"):
-            with self.subTest(line):
-                self.assert_red(line, "ok 2 - and", f"{line}\nok 2 - and")
-        said = "# file.c: not found\nmodprobe: module efa not found in modules.dep\n"
-        self.assertEqual(self.judge("ok 2 - and", said + "ok 2 - and").failures, [])
-
-    def test_strays(self):
-        """Output of a job that outlives its test."""
-        for section in ("state/traffic", "unload/traffic", "state/end", "leaks"):
-            with self.subTest(section):
-                self.assert_red("outside of all sections: not ok 3 - late",
-                                f"@@file {section}", f"not ok 3 - late\n@@file {section}")
-        for line in ("not ok 3 - late", "late"):
-            for where in ("tainted 266240\n", "debug_locks 1\n"):
-                self.assert_red(line, where, f"{where}{line}\n")
-
-    def test_end(self):
-        self.assert_red("without saying", "@@file end", "@@file other")
 
 
 if __name__ == "__main__":
