@@ -144,7 +144,7 @@ static int __init kcm_init(void)
 	kcm_wq = alloc_workqueue("kofi_cm", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!kcm_wq)
 		return -ENOMEM;
-	/* As a device, so that it goes before the protocols do. */
+	/* Devices of a network namespace are removed before its protocols. */
 	ret = register_pernet_device(&kcm_net_ops);
 	if (ret) {
 		destroy_workqueue(kcm_wq);

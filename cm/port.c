@@ -132,7 +132,7 @@ void kcm_port_left(struct kcm_session *s)
 	struct kcm_listener *l = s->listener;
 	struct kcm_port *port = s->port;
 
-	/* As soon as the numbers are 0, both may be freed. */
+	/* The listener and the port may be freed as soon as their numbers are 0. */
 	if (l && atomic_dec_and_test(&l->nsessions))
 		wake_up_var(&l->nsessions);
 	if (atomic_dec_and_test(&port->nsessions))

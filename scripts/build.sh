@@ -58,7 +58,7 @@ build()
 	fi
 	"${make[@]}" M="$place/src" -j"$(nproc)" W=1 KCFLAGS=-Werror \
 		CONFIG_DEBUG_INFO_BTF_MODULES= "$@" modules > "$log" 2>&1 < /dev/null || rc=1
-	# They are given once only, when a file is made.
+	# The next make wouldn't repeat the warnings, so build the files again.
 	if has_warnings "$log"; then
 		rm -rf "$dir/src"
 		rc=1

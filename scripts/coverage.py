@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Which lines ran in the guests of the last make coverage: coverage.py [-l] DIRECTORY
+"""Lines that ran in the guests of the last make coverage: coverage.py [-l] DIRECTORY
 
 A line for each file of the directory, with the lines that never ran if -l is given. The
 suites have copies of the provider's sources: a line has run if it has in one of them.

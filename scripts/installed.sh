@@ -24,7 +24,7 @@ install_all()
 	cp -r "$built/samples/template" "$out/my_ulp"
 	make -s -C "$out/my_ulp" KDIR="$kernel" KOFI="$devel" KCFLAGS=-Werror \
 		2>&1 | tee "$out/my_ulp/log"
-	# Those of modpost are no errors: an unknown symbol, a namespace.
+	# Warnings of modpost, of an unknown symbol or a namespace, are no errors for make.
 	! grep -i 'warning:' "$out/my_ulp/log"
 }
 

@@ -111,7 +111,7 @@ struct efasim_pkt {
 	const void *payload;
 };
 
-/* Why a packet was refused; EFASIM_WIRE_OK is 0. */
+/* Reasons to refuse a packet; EFASIM_WIRE_OK is 0. */
 enum efasim_wire_err {
 	EFASIM_WIRE_OK,
 	EFASIM_WIRE_SHORT,

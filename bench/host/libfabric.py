@@ -16,7 +16,7 @@ WINDOWS = 6             # of which the first warms up
 # Without random addresses the program is below this, and its libraries are above.
 LIBRARIES = 0x7f0000000000
 USER_END = 1 << 47
-# How a process gets into the kernel by itself.
+# Functions by which a process enters the kernel.
 ENTRIES = {"calls": "entry_SYSCALL_64", "faults": "asm_exc_page_fault"}
 TOLERANCE = 2.0         # percent, of a loop to its length
 
@@ -38,7 +38,7 @@ class Window:
             self.program += insns * count
 
     def figures(self):
-        """Of the kernel, what isn't the soft device's."""
+        """Instructions of each part; those of the kernel without the soft device's."""
         mine = {p: n for p, n in self.kernel.parts.items() if p not in ("device", "harness")}
         entries = {what: sum(n for (name, _), n in self.kernel.calls.items() if name == entry)
                    for what, entry in ENTRIES.items()}

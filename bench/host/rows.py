@@ -233,7 +233,7 @@ def shared(windows):
 
 
 def figures(row, windows):
-    """Of the median window, for one operation."""
+    """Figures of the median window, for one operation."""
     def host(window):
         return sum(window.parts[p] for p in HOST)
 
@@ -262,6 +262,6 @@ def figures(row, windows):
 
 
 def spread(values):
-    """How far apart the windows of a row are, in percent of the middle one."""
+    """Spread of a row's windows, in percent of the middle one."""
     middle = statistics.median(values)
     return round(100 * (max(values) - min(values)) / middle, 1) if middle else 0.0

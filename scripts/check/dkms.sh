@@ -11,7 +11,7 @@
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/../common.sh"
 
-# Of what install put there, modules and what others are built with.
+# installed DIR: print the installed modules, headers and symbols.
 installed()
 {
 	(cd "$1" && find . -name '*.ko*' -o -name Module.symvers -o -name '*.h' | sort)

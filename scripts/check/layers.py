@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Which directories may include headers of which others, and other rules of layering.
+"""Rules of layering, such as the directories whose headers a directory may include.
 
 The table is the rule; a file is judged by the longest directory that matches.
 A new layer needs a row before it may hold any C.

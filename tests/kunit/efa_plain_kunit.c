@@ -6,7 +6,7 @@
 #include <linux/bvec.h>
 #include "efa_scene.h"
 
-/* How a message describes its memory. */
+/* Descriptions of a message's memory. */
 enum shape {
 	TWO_PIECES,	/* takes the slow path, though they are adjacent */
 	ONE_KVEC,

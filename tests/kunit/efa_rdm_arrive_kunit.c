@@ -30,7 +30,7 @@ static void inject(struct rdm_pair *pair, const struct other *o, size_t len)
 
 /* --- unusual and invalid packets --- */
 
-/* How the receiver treats the packet and its sender. */
+/* Results of a packet at the receiver. */
 enum becomes { TAKEN, KEPT, BAD, STRANGE, FORGED, AGAIN, FAR, UNSEEN };
 
 /**

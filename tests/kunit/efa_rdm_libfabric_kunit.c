@@ -432,7 +432,7 @@ static const struct received receiveds[] = {
 	{ "refused whole runt",	KEFA_RUNTREAD_TAGRTM_PKT, RUNT, RUNT, false, true, "", "" },
 };
 
-/* When and how the engine's ULP takes the message. */
+/* Ways in which the engine's ULP receives the message. */
 enum {
 	EXPECTED,
 	UNEXPECTED,

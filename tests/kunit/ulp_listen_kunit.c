@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Which half-open connections a listener of kofi_ulp shuts down. They have no sockets here. */
+/* Half-open connections that a listener of kofi_ulp shuts down. They have no sockets here. */
 #include "../../ulp/lib/listen.c"
 #include <kunit/test.h>
 #include <linux/minmax.h>

@@ -30,7 +30,7 @@ MODULE_IMPORT_NS(KOFI);
 
 #define KULP_REGS		512	/* entries for registrations and invalidations in a CQ */
 #define KULP_BATCH	16
-/* How long a peer may lack a receive that it has promised, in milliseconds. */
+/* Time for which a peer may lack a receive that it has promised, in milliseconds. */
 #define KULP_RNR_MS	5000
 #define KULP_BUFS_SIZE	SZ_32K	/* bytes of receive buffers per allocation */
 #define KULP_BUF_ALIGN	64

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Which boots a run consists of: the suites, and the guest tests by their needs."""
+"""The boots of a run: the suites, and the guest tests by their needs."""
 
 import dataclasses
 import itertools
@@ -25,7 +25,7 @@ VARIANT = os.environ.get("KOFI_VARIANT", "")
 
 
 def accel(level, kernel, smp=2):
-    """How CPUs run: at once, to find races, for all tests of level full, and for those of
+    """Mode in which CPUs run: at once, to find races, for all tests of level full, and for those of
     one kernel of level more. That kernel has no checkers, in which CPUs would mostly wait
     for locks."""
     often = level == "full" or (level, kernel) == ("more", "stock-6.12")

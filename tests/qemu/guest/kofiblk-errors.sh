@@ -329,7 +329,7 @@ late_write_unheard()
 partitioned()
 {
 	check "the client attaches a disk to be partitioned" attach disk0 client=b
-	# It has none of its own: what is asked for is written, while we wait.
+	# The disk has no limit of its own: the server writes the zeroes before it replies.
 	check "the limit of WRITE ZEROES is that of data" \
 		[ "$(cat "/sys/block/$DISK/queue/write_zeroes_max_bytes")" = 4194304 ]
 	fdisk "/dev/$DISK" > /dev/null << END

@@ -153,7 +153,7 @@ read_disk()
 fails_fast()
 {
 	echo 1 > "/sys/block/$DISK/kofiblk/fast_io_fail_tmo"
-	# So that it doesn't notice the removal by an attempt to connect.
+	# Long, so that no attempt to connect notices the removal.
 	echo 600 > "/sys/block/$DISK/kofiblk/reconnect_delay"
 	meet leaves
 	meet left

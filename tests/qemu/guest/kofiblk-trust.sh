@@ -61,7 +61,7 @@ planned()
 	flush_is success "after a planned restart"
 }
 
-# As after a crash: the client gets no message, and the server's cache is lost.
+# The server goes as in a crash: the client gets no message, and the server's cache is lost.
 unheard()
 {
 	check "data is written" write_some

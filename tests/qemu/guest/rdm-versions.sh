@@ -204,7 +204,7 @@ if [ "$LIBFABRIC" ]; then
 	compare 2 4194304 msg
 fi
 
-# Nobody sends a lost datagram again, so these need a good network.
+# Lost datagrams aren't sent again, so datagrams need a good network.
 versions 12 new
 compare 10 1000 dgram
 versions new 12

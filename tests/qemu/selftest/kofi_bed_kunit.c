@@ -156,7 +156,7 @@ static void bed_lockup(struct kunit *test)
 		cpu_relax();
 }
 
-/* Not even the guest's own watchdog gets a word in. */
+/* Without interrupts the guest's own watchdog can't run. */
 static void bed_dead(struct kunit *test)
 {
 	if (!broken("dead"))
