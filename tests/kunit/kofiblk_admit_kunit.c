@@ -63,17 +63,18 @@ static void states_only_advance(struct kunit *test)
 {
 	enum {
 		NEW = KBS_SESSION_NEW, PROV = KBS_SESSION_PROVEN, REF = KBS_SESSION_REFUSED,
-		LIVE = KBS_SESSION_LIVE, PART = KBS_SESSION_PARTING, STOP = KBS_SESSION_STOPPED,
-		END = KBS_SESSION_ENDING,
+		LIVE = KBS_SESSION_LIVE, PART = KBS_SESSION_PARTING, LAST = KBS_SESSION_CLOSING,
+		STOP = KBS_SESSION_STOPPED, END = KBS_SESSION_ENDING,
 	};
 	static const u8 then[END + 1][END + 1] = {
-		[NEW]	= { NEW,  PROV, REF,  LIVE, REF,  REF,  REF },
-		[PROV]	= { PROV, PROV, REF,  LIVE, REF,  REF,  REF },
-		[REF]	= { REF,  REF,  REF,  REF,  REF,  REF,  REF },
-		[LIVE]	= { LIVE, LIVE, LIVE, LIVE, PART, STOP, END },
-		[PART]	= { PART, PART, PART, PART, PART, PART, END },
-		[STOP]	= { STOP, STOP, STOP, STOP, STOP, STOP, END },
-		[END]	= { END,  END,  END,  END,  END,  END,  END },
+		[NEW]	= { NEW,  PROV, REF,  LIVE, REF,  REF,  REF,  REF },
+		[PROV]	= { PROV, PROV, REF,  LIVE, REF,  REF,  REF,  REF },
+		[REF]	= { REF,  REF,  REF,  REF,  REF,  REF,  REF,  REF },
+		[LIVE]	= { LIVE, LIVE, LIVE, LIVE, PART, LAST, STOP, END },
+		[PART]	= { PART, PART, PART, PART, PART, LAST, PART, END },
+		[LAST]	= { LAST, LAST, LAST, LAST, LAST, LAST, LAST, END },
+		[STOP]	= { STOP, STOP, STOP, STOP, STOP, STOP, STOP, END },
+		[END]	= { END,  END,  END,  END,  END,  END,  END,  END },
 	};
 	struct kbs_session *s = connect(test);
 	unsigned int from, to;

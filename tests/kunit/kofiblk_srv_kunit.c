@@ -504,6 +504,29 @@ static void keep_alives(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
 
+/* While the store is flushed at the end, the client learns only that the server lives. */
+static void closing_session_lives(struct kunit *test)
+{
+	struct kofiblk_cmd_msg msg = {
+		.op		= KOFIBLK_OP_KEEP_ALIVE,
+		.session	= SESSION,
+		.id		= KOFIBLK_ID(KOFIBLK_SLOT_KEEP_ALIVE, 1ULL),
+	};
+
+	scene->s.state = KBS_SESSION_PARTING;
+	kbs_session_quiet(&scene->s, KBS_SESSION_CLOSING);
+	ask(KOFIBLK_OP_READ, 0, 1);
+	nothing_happened(test);
+	say(&msg);
+	replied(test, KOFIBLK_OP_KEEP_ALIVE, msg.id, KULP_STS_OK, 0);
+	reply_arrived(test);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	kbs_session_quiet(&scene->s, KBS_SESSION_ENDING);
+	say(&msg);
+	nothing_happened(test);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+}
+
 /* --- checksums --- */
 
 static void sum_granted(void)
@@ -693,6 +716,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(untaken_replies),
 	KUNIT_CASE(lost_reply),
 	KUNIT_CASE(keep_alives),
+	KUNIT_CASE(closing_session_lives),
 	KUNIT_CASE(sums_of_writes),
 	KUNIT_CASE(sums_of_inline_writes),
 	KUNIT_CASE(sums_of_commands),

@@ -104,7 +104,7 @@ bool kbs_store_try(struct kbs_store_io *io)
 
 static void end_session(void)
 {
-	kbs_session_ending(&scene->s);
+	kbs_session_quiet(&scene->s, KBS_SESSION_ENDING);
 }
 
 static int other(u64 offset, u64 bytes)

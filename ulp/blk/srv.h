@@ -8,7 +8,7 @@
  *
  * A session preallocates a request for each slot. A client can make the server allocate only memory
  * for the data of active requests, which is limited. A request is never abandoned: every operation
- * that it waits for completes. From KBS_SESSION_STOPPED on, a session's requests finish without
+ * that it waits for completes. From KBS_SESSION_CLOSING on, a session's requests finish without
  * starting I/O at the store or transfers.
  *
  * kbs_conf.enabling (mutex) > kbs_lock (mutex) > kbs_sessions_lock (spinlock, BH off) >
@@ -154,6 +154,7 @@ enum kbs_session_state {
 	KBS_SESSION_REFUSED,	/* must end before it was live */
 	KBS_SESSION_LIVE,	/* commands find it by its ID */
 	KBS_SESSION_PARTING,	/* as LIVE, but must end, and flush the store first */
+	KBS_SESSION_CLOSING,	/* PARTING, and only keep-alive messages are answered any more */
 	KBS_SESSION_STOPPED,	/* must end without that; no operation starts any more */
 	KBS_SESSION_ENDING,	/* its thread ends it; no operation starts any more */
 };
@@ -307,7 +308,7 @@ static inline bool kbs_session_stopped(const struct kbs_session *s)
 	return state == KBS_SESSION_REFUSED || state > KBS_SESSION_LIVE;
 }
 
-/* Return: whether a session that was live may start operations. See kbs_session_ending(). */
+/* Return: whether a session that was live may start operations. See kbs_session_quiet(). */
 static inline bool kbs_session_works(const struct kbs_session *s)
 {
 	return READ_ONCE(s->state) <= KBS_SESSION_PARTING;
@@ -346,7 +347,7 @@ int kbs_set_up(struct kbs_session *s);
 
 int kbs_squeue_init(struct kbs_squeue *sq);
 void kbs_squeue_exit(struct kbs_squeue *sq);
-void kbs_session_ending(struct kbs_session *s);
+void kbs_session_quiet(struct kbs_session *s, enum kbs_session_state state);
 void kbs_session_load(struct kbs_session *s, struct kbs_load *load,
 		      struct kbs_session_stats *stats);
 void kbs_session_abort(struct kbs_session *s);

@@ -11,6 +11,12 @@ DEFINE_SPINLOCK(kbs_sessions_lock);
 LIST_HEAD(kbs_sessions);
 static u64 kbs_turns;	/* number of proved sessions; under kbs_sessions_lock */
 
+/* Return: whether a session in this state flushes the store and tells the client at its end. */
+static bool kbs_session_parts(enum kbs_session_state state)
+{
+	return state == KBS_SESSION_PARTING || state == KBS_SESSION_CLOSING;
+}
+
 /*
  * Move a session to a later state. One that must end before it is live is refused. The first who
  * stops it decides whether it flushes the store. Return: whether its state changed. Any context
@@ -25,7 +31,7 @@ bool kbs_session_go(struct kbs_session *s, enum kbs_session_state state)
 		state = KBS_SESSION_REFUSED;
 	may = state > s->state &&
 	      !(s->state == KBS_SESSION_REFUSED && state == KBS_SESSION_LIVE) &&
-	      !(s->state == KBS_SESSION_PARTING && state == KBS_SESSION_STOPPED);
+	      !(kbs_session_parts(s->state) && state == KBS_SESSION_STOPPED);
 	if (may)
 		WRITE_ONCE(s->state, state);
 	spin_unlock_bh(&s->lock);

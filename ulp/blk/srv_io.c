@@ -76,6 +76,21 @@ static int kbs_reply_post_data(struct kulp_queue *q, struct kbs_reply_op *reply)
 	return fi_sendmsg(q->ep, &msg, FI_COMPLETION);
 }
 
+/* While the store is flushed, the client must see that the server lives. */
+static bool kbs_ping_works(const struct kbs_session *s)
+{
+	return READ_ONCE(s->state) <= KBS_SESSION_CLOSING;
+}
+
+static int kbs_ping_post(struct kulp_queue *q, struct kulp_op *op)
+{
+	struct kbs_reply_op *reply = container_of(op, struct kbs_reply_op, rma.op);
+
+	if (!kbs_ping_works(reply->sq->s))
+		return -ECANCELED;
+	return fi_send(q->ep, reply->wire, reply->len, NULL, reply->sq->peer, op);
+}
+
 static int kbs_reply_post(struct kulp_queue *q, struct kulp_op *op)
 {
 	struct kbs_reply_op *reply = container_of(op, struct kbs_reply_op, rma.op);
@@ -273,7 +288,7 @@ void kbs_ping(struct kbs_squeue *sq, const struct kofiblk_cmd_msg *msg)
 
 	spin_lock_bh(&sq->lock);
 	spin_lock(&s->lock);
-	answer = kbs_session_works(sq->s) && !s->pinging;
+	answer = kbs_ping_works(s) && !s->pinging;
 	s->pinging |= answer;
 	spin_unlock(&s->lock);
 	sq->load.in_flight += answer;
@@ -282,7 +297,7 @@ void kbs_ping(struct kbs_squeue *sq, const struct kofiblk_cmd_msg *msg)
 	if (!answer)
 		return;
 	s->ping.sq = sq;
-	s->ping.rma.op.post = kbs_reply_post;
+	s->ping.rma.op.post = kbs_ping_post;
 	s->ping.rma.op.done = kbs_ping_done;
 	s->ping.len = kofiblk_build_reply(&s->ping.wire->reply, &reply);
 	kulp_submit(sq->q, &s->ping.rma.op);

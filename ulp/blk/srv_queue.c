@@ -100,15 +100,15 @@ void kbs_squeue_exit(struct kbs_squeue *sq)
 }
 
 /*
- * Prevent the start of new operations. An operation checks the state under its queue's lock and is
- * counted there if the session works. So once this function has taken each lock, all operations
- * that will run are counted.
+ * Prevent the start of new operations, except in CLOSING of replies to keep-alive messages. An
+ * operation checks the state under its queue's lock and is counted there if the session works. So
+ * once this function has taken each lock, all operations that will run are counted.
  */
-void kbs_session_ending(struct kbs_session *s)
+void kbs_session_quiet(struct kbs_session *s, enum kbs_session_state state)
 {
 	u16 i;
 
-	kbs_session_go(s, KBS_SESSION_ENDING);
+	kbs_session_go(s, state);
 	for (i = 0; i < s->nqueues; i++) {
 		spin_lock_bh(&s->queues[i].lock);
 		spin_unlock_bh(&s->queues[i].lock);
@@ -116,8 +116,8 @@ void kbs_session_ending(struct kbs_session *s)
 }
 
 /*
- * Sum up the counters of a session's queues. @stats may be NULL. After kbs_session_ending(),
- * in_flight stays 0 once it is 0. The caller holds no queue's lock.
+ * Sum up the counters of a session's queues. @stats may be NULL. In ENDING, in_flight stays 0 once
+ * it is 0; in CLOSING, only a keep-alive message changes that. The caller holds no queue's lock.
  */
 void kbs_session_load(struct kbs_session *s, struct kbs_load *load, struct kbs_session_stats *stats)
 {
@@ -165,8 +165,7 @@ bool kbs_session_untaken(struct kbs_session *s, unsigned long age)
 }
 
 /*
- * End requests that wait for the client or for memory. The session isn't live, and no longer in the
- * hash table.
+ * End requests that wait for the client or for memory, after kbs_session_quiet().
  */
 void kbs_session_abort(struct kbs_session *s)
 {

@@ -15,6 +15,7 @@
 #define KBS_TAKE_S	30	/* time-out for a client to take replies and data */
 #define KBS_END_S	60	/* time-out of operations after the end of a session */
 #define KBS_WATCH_MS	1000U
+#define KBS_FLUSHES	3	/* at most, before a session's requests stop */
 
 static DEFINE_HASHTABLE(kbs_sessions_by_id, 6);	/* under kbs_sessions_lock */
 
@@ -236,16 +237,25 @@ static bool kbs_session_idle(struct kbs_session *s, u32 *posted)
 
 /*
  * Flush the store, so that no write with a reply is lost if the store is reopened before the client
- * reconnects. Wait for half of the keep-alive time-out at most: after all of it the client
- * considers the server dead.
+ * reconnects, and say so. A request without a reply ends the client's session after 30 s, so flush
+ * most of the data while requests still get replies, and more often if the client wrote meanwhile.
  */
 static void kbs_session_part(struct kbs_session *s)
 {
+	unsigned long began;
 	u32 posted;
 	bool idle;
+	int i;
 
-	idle = wait_event_timeout(kbs_wait, kbs_session_idle(s, &posted),
-				  msecs_to_jiffies(s->limits.keep_alive / 2));
+	for (i = 0; i < KBS_FLUSHES; i++) {
+		began = jiffies;
+		kbs_store_flush(&s->export->store);
+		if (time_before(jiffies, began + HZ))
+			break;
+	}
+	kbs_session_quiet(s, KBS_SESSION_CLOSING);
+	kbs_session_abort(s);
+	idle = wait_event_timeout(kbs_wait, kbs_session_idle(s, &posted), KBS_TAKE_S * HZ);
 	kbs_say_bye(s, idle && !kbs_store_flush(&s->export->store));
 }
 
@@ -256,22 +266,18 @@ static void kbs_session_part(struct kbs_session *s)
 static void kbs_session_drain(struct kbs_session *s)
 {
 	const enum kbs_session_state state = READ_ONCE(s->state);
-	const bool parting = state == KBS_SESSION_PARTING;
 	u32 posted;
 
-	/* Flush most of the data while the session still answers each keep-alive. */
-	if (parting)
-		kbs_store_flush(&s->export->store);
+	if (state == KBS_SESSION_PARTING)
+		kbs_session_part(s);
 	else if (state != KBS_SESSION_LIVE)
 		kbs_say_bye(s, false);
-	kbs_session_ending(s);
+	kbs_session_quiet(s, KBS_SESSION_ENDING);
 	spin_lock_bh(&kbs_sessions_lock);
 	hash_del_rcu(&s->hash);
 	spin_unlock_bh(&kbs_sessions_lock);
 	synchronize_rcu();
 	kbs_session_abort(s);
-	if (parting)
-		kbs_session_part(s);
 	kulp_net_close(&s->conn.net);
 	if (wait_event_timeout(kbs_wait, kbs_session_idle(s, &posted), KBS_END_S * HZ))
 		return;
@@ -439,6 +445,7 @@ static const char * const kbs_session_states[] = {
 	[KBS_SESSION_REFUSED]	= "refused",
 	[KBS_SESSION_LIVE]	= "live",
 	[KBS_SESSION_PARTING]	= "parting",
+	[KBS_SESSION_CLOSING]	= "closing",
 	[KBS_SESSION_STOPPED]	= "stopped",
 	[KBS_SESSION_ENDING]	= "ending",
 };
