@@ -203,7 +203,7 @@ static void kbs_conf_drop_work(struct work_struct *work)
 {
 	struct kbs_conf *conf = container_of(work, struct kbs_conf, drop_work);
 
-	wait_event(kbs_wait, !READ_ONCE(conf->nsessions));
+	wait_event_idle(kbs_wait, !READ_ONCE(conf->nsessions));
 	mutex_lock(&conf->enabling);
 	kbs_conf_close(conf);
 	mutex_unlock(&conf->enabling);

@@ -255,7 +255,7 @@ static void kbs_session_part(struct kbs_session *s)
 	}
 	kbs_session_quiet(s, KBS_SESSION_CLOSING);
 	kbs_session_abort(s);
-	idle = wait_event_timeout(kbs_wait, kbs_session_idle(s, &posted), KBS_TAKE_S * HZ);
+	idle = wait_event_idle_timeout(kbs_wait, kbs_session_idle(s, &posted), KBS_TAKE_S * HZ);
 	kbs_say_bye(s, idle && !kbs_store_flush(&s->export->store));
 }
 
@@ -279,7 +279,7 @@ static void kbs_session_drain(struct kbs_session *s)
 	synchronize_rcu();
 	kbs_session_abort(s);
 	kulp_net_close(&s->conn.net);
-	if (wait_event_timeout(kbs_wait, kbs_session_idle(s, &posted), KBS_END_S * HZ))
+	if (wait_event_idle_timeout(kbs_wait, kbs_session_idle(s, &posted), KBS_END_S * HZ))
 		return;
 	/* If only the store is slow, wait: a request posts nothing after its I/O. */
 	if (posted) {
@@ -287,7 +287,7 @@ static void kbs_session_drain(struct kbs_session *s)
 			s->hello.client, s->conn.name, s->fabric->info->domain_attr->name);
 		kulp_fabric_lost(s->fabric);
 	}
-	wait_event(kbs_wait, kbs_session_idle(s, &posted));
+	wait_event_idle(kbs_wait, kbs_session_idle(s, &posted));
 }
 
 static void kbs_session_free_fabric(struct kbs_session *s)

@@ -259,8 +259,8 @@ static int kbs_setup_proven(struct kbs_session *s, struct kbs_setup *set)
 
 	if (why)
 		return kbs_refuse(s, -EBUSY, why);
-	if (!wait_event_timeout(kbs_wait, kbs_session_alone(s) || kbs_session_stopped(s),
-				msecs_to_jiffies(KBS_REPLACE_MS)))
+	if (!wait_event_idle_timeout(kbs_wait, kbs_session_alone(s) || kbs_session_stopped(s),
+				     msecs_to_jiffies(KBS_REPLACE_MS)))
 		return kbs_refuse(s, -EBUSY,
 				  "the client's previous session still has I/O in progress");
 	if (kbs_session_stopped(s))
