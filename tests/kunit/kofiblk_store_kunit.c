@@ -19,6 +19,7 @@ static struct scene {
 	struct kbs_store	store;
 	struct page	*page;
 	struct bio_vec	bvec;
+	int		punch_err;	/* returned for each hole, if it isn't 0 */
 	int		fsync_err;	/* returned once, and not recorded in the mapping */
 	unsigned int	fsyncs;
 	unsigned int	flags;		/* flags of the task that writes */
@@ -54,10 +55,16 @@ static int file_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	return file_check_and_advance_wb_err(file) ?: err;
 }
 
+static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t len)
+{
+	return mode & FALLOC_FL_PUNCH_HOLE ? scene->punch_err : -EOPNOTSUPP;
+}
+
 static const struct file_operations file_ops = {
 	.read_iter	= file_read,
 	.write_iter	= file_write,
 	.fsync		= file_fsync,
+	.fallocate	= file_fallocate,
 };
 
 /* Set up a store as kbs_store_open() would for a path. */
@@ -188,6 +195,21 @@ static void writes_for_others(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, current->flags & flags, before);
 }
 
+/* Not all filesystems have holes, although their files have fallocate(). */
+static void holes(struct kunit *test)
+{
+	open_file(test);
+	KUNIT_EXPECT_EQ(test, scene->store.disk.discard_max, (u64)KBS_FILE_MAX);
+	KUNIT_EXPECT_EQ(test, scene->store.disk.zeroes_max, (u64)KBS_FILE_MAX);
+	KUNIT_EXPECT_EQ(test, scene->store.disk.discard_granularity, KOFIBLK_IO_MIN);
+	fput(scene->store.file);
+	scene->punch_err = -EOPNOTSUPP;
+	open_file(test);
+	KUNIT_EXPECT_EQ(test, scene->store.disk.discard_max, 0ULL);
+	KUNIT_EXPECT_EQ(test, scene->store.disk.zeroes_max, 0ULL);
+	KUNIT_EXPECT_EQ(test, scene->store.disk.discard_granularity, 0U);
+}
+
 /* --- a block device --- */
 
 static void bdev_limits(struct kunit *test)
@@ -245,6 +267,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(loses_unheard),
 	KUNIT_CASE(fsync_fails),
 	KUNIT_CASE(writes_for_others),
+	KUNIT_CASE(holes),
 	KUNIT_CASE(bdev_limits),
 	{}
 };

@@ -60,6 +60,18 @@ static u32 kbs_store_direct_block(const struct kbs_store *store)
 	return sb->s_bdev ? bdev_logical_block_size(sb->s_bdev) : KOFIBLK_IO_MIN;
 }
 
+/* Return: whether a file can have holes. Some filesystems have fallocate() without them. */
+static bool kbs_store_has_holes(struct kbs_store *store)
+{
+	struct file *file = store->file;
+	loff_t end = round_up(i_size_read(file_inode(file)), KOFIBLK_IO_MIN);
+
+	/* Behind the end there is no data. A read-only file may be writable in a later session. */
+	return file->f_op->fallocate &&
+	       (store->read_only || vfs_fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+						  end, KOFIBLK_IO_MIN) != -EOPNOTSUPP);
+}
+
 static void kbs_store_limits_file(struct kbs_store *store)
 {
 	struct kofiblk_disk_msg *disk = &store->disk;
@@ -68,7 +80,7 @@ static void kbs_store_limits_file(struct kbs_store *store)
 			      kbs_store_direct_block(store) : KBS_FILE_BLOCK;
 	disk->physical_block = max(KOFIBLK_IO_MIN, disk->logical_block);
 	disk->io_min = KOFIBLK_IO_MIN;
-	if (store->file->f_op->fallocate) {
+	if (kbs_store_has_holes(store)) {
 		disk->discard_granularity = KOFIBLK_IO_MIN;
 		disk->discard_max = KBS_FILE_MAX;
 		disk->zeroes_max = KBS_FILE_MAX;
