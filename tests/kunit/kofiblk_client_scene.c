@@ -39,6 +39,7 @@ static struct scene {
 	unsigned int		ended;		/* number of ended requests */
 	blk_status_t		status;		/* status of the latest ended request */
 	unsigned int		requeued;
+	unsigned int		waited;		/* ms before requests are sent again, in total */
 	unsigned int		failures;	/* failures of the session */
 	struct bio_vec		bvecs[3];
 	struct bio		bio, next;
@@ -109,6 +110,7 @@ void kbc_complete(struct request *rq, blk_status_t status)
 void kbc_requeue(struct kbc_disk *d, struct request *rq, unsigned int ms)
 {
 	scene->requeued++;
+	scene->waited += ms;
 }
 
 /* --- steps of cases --- */

@@ -406,6 +406,38 @@ static void protection_error_of_a_disk(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(checksum_errors)), 0UL);
 }
 
+/* Have the server refuse the request. Return: whether the request is sent again. */
+static bool refused_as(struct kunit *test, u16 status)
+{
+	unsigned int requeued = scene->requeued;
+	struct kofiblk_cmd_msg cmd;
+	struct kofiblk_reply_msg msg;
+
+	begin(test, REQ_OP_READ);
+	cmd = sent(test);
+	msg = answer(&cmd);
+	msg.flags = 0;
+	msg.bytes = 0;
+	msg.status = status;
+	hear(test, &msg);
+	KUNIT_EXPECT_NULL(test, scene->kq.tags[1].slot);
+	return scene->requeued > requeued;
+}
+
+/* A server that is short of memory for half a minute costs time, but no request. */
+static void server_is_short_of_memory(struct kunit *test)
+{
+	unsigned int i;
+
+	for (i = 0; i < 300 && scene->waited < 30000; i++) {
+		KUNIT_ASSERT_TRUE(test, refused_as(test, i % 2 ? KULP_STS_NOMEM : KULP_STS_BUSY));
+		KUNIT_EXPECT_EQ(test, scene->ended, 0U);
+	}
+	kbc_slot(scene->rq)->short_since -= msecs_to_jiffies(60000);
+	KUNIT_EXPECT_FALSE(test, refused_as(test, KULP_STS_NOMEM));
+	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_IOERR);
+}
+
 /* A missing or unexpected checksum violates the protocol. */
 static void sums_that_were_not_granted(struct kunit *test)
 {
@@ -488,6 +520,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(sum_of_another_read),
 	KUNIT_CASE(sum_of_a_write),
 	KUNIT_CASE(protection_error_of_a_disk),
+	KUNIT_CASE(server_is_short_of_memory),
 	KUNIT_CASE(sums_that_were_not_granted),
 	KUNIT_CASE(requests_are_apart),
 	{}

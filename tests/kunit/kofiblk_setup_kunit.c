@@ -64,6 +64,7 @@ static struct scene {
 	unsigned int		first, next;
 	/* Actions of the client */
 	unsigned int		byes, updates, peers, peers_put, credits;
+	struct task_struct	*updater;	/* the latest task that updated the disk */
 } *scene;
 
 /* --- the server --- */
@@ -219,6 +220,7 @@ void scene_user_del(struct kulp_queue *q, void *user)
 
 void kbc_disk_update(struct kbc_disk *d)
 {
+	scene->updater = current;
 	scene->updates++;
 }
 
@@ -282,6 +284,7 @@ static void setup_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->credits, 0U);
 	kulp_key_put(scene->d.options.key);
 	kulp_key_put(scene->key);
+	cancel_work_sync(&scene->d.update);
 	free_percpu(scene->d.stats);
 	scene = NULL;
 }
@@ -384,16 +387,19 @@ static void sessions(struct kunit *test)
 static void resizes(struct kunit *test)
 {
 	struct kbc_disk *d = &scene->d;
+	unsigned int updates;
 	int i;
 
 	for (i = 0; i < 3; i++) {
+		updates = scene->updates;
 		KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
 		KUNIT_EXPECT_EQ(test, d->session.geometry.bytes, DISK);
 		send_resize(1, 2 * DISK);
 		send_resize(2, DISK + 4096);
 		KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
 		KUNIT_EXPECT_EQ(test, d->session.geometry.bytes, DISK + 4096);
-		KUNIT_EXPECT_EQ(test, scene->updates, 2U * (i + 1));
+		flush_work(&d->update);
+		KUNIT_EXPECT_GT(test, scene->updates, updates);
 		kbc_disconnect(d);
 	}
 	KUNIT_EXPECT_EQ(test, refused(), 0UL);
@@ -419,6 +425,23 @@ static void wrong_resizes(struct kunit *test)
 		kbc_disconnect(d);
 		KUNIT_EXPECT_EQ(test, refused(), i + 1UL);
 	}
+}
+
+/*
+ * Uevents of the new size may wait for a task that waits for this disk. The thread must be free
+ * to end the session then.
+ */
+static void updates_outside_the_thread(struct kunit *test)
+{
+	struct kbc_disk *d = &scene->d;
+
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	send_resize(1, 2 * DISK);
+	KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
+	flush_work(&d->update);
+	KUNIT_EXPECT_EQ(test, scene->updates, 1U);
+	KUNIT_EXPECT_PTR_NE(test, scene->updater, current);
+	kbc_disconnect(d);
 }
 
 /* With a secret, each byte of a message counts, and messages of an earlier session don't. */
@@ -598,6 +621,21 @@ static void wrong_grants(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, granted(&good), 0);
 }
 
+/* Sizes that some drives report would make the block layer read 4 GiB ahead. */
+static void limits_nonsense(struct kunit *test)
+{
+	struct kbc_disk *d = &scene->d;
+
+	scene->accept.disk.io_opt = 0xfffff000;
+	scene->accept.disk.io_min = 0xfffff000;
+	scene->accept.disk.physical_block = 1U << 31;
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	KUNIT_EXPECT_EQ(test, d->session.geometry.io_opt, (u32)SZ_64K);
+	KUNIT_EXPECT_EQ(test, d->session.geometry.io_min, (u32)SZ_1M);
+	KUNIT_EXPECT_EQ(test, d->session.geometry.physical_block, (u32)SZ_1M);
+	kbc_disconnect(d);
+}
+
 /* An ID that another disk's session has, perhaps with another server, is refused. */
 static void used_id(struct kunit *test)
 {
@@ -617,11 +655,13 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(sessions),
 	KUNIT_CASE(resizes),
 	KUNIT_CASE(wrong_resizes),
+	KUNIT_CASE(updates_outside_the_thread),
 	KUNIT_CASE(forged),
 	KUNIT_CASE(byes),
 	KUNIT_CASE(rejects),
 	KUNIT_CASE(losses),
 	KUNIT_CASE(wrong_grants),
+	KUNIT_CASE(limits_nonsense),
 	KUNIT_CASE(used_id),
 	{}
 };

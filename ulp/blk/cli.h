@@ -97,6 +97,7 @@ struct kbc_slot {
 	struct kbc_tag		*tag;		/* while the request is active */
 	unsigned int		attempt;	/* kbc_disk.attempt when the request was sent */
 	u8			faults;		/* failures that count against KBC_FAULTS_MAX */
+	unsigned long		short_since;	/* when a shortage began, in jiffies, or 0 */
 	u32			seed;		/* checksum of the command without data */
 	u32			sum;		/* the server's checksum of a read */
 	/* Under kbc_tag.lock, except that kbc_send_post() sets posted. */
@@ -109,7 +110,8 @@ struct kbc_slot {
 	bool			fetched;	/* the data that the server offered was read */
 	bool			inl;		/* the command or the reply contains the data */
 	bool			imm;		/* the server may reply by immediate data */
-	bool			transient;	/* it failed, but may succeed if it is sent again */
+	bool			mismatch;	/* a checksum was wrong */
+	bool			shortage;	/* the server lacked a resource */
 	bool			unflushed;	/* of a flush, from kbc_epoch_flush() */
 	u8			nbvec;		/* pieces of inline data */
 	struct bio_vec		bvecs[1 + KBC_INLINE_BVECS];	/* the command and those pieces */
@@ -279,6 +281,7 @@ struct kbc_disk {
 	unsigned int		attempt;	/* failures of earlier ones are ignored */
 	int			failure;	/* first errno of this attempt, or 0 */
 	struct work_struct	kick;		/* wakes thread after a failure of the session */
+	struct work_struct	update;		/* kbc_disk_update() after the first session */
 	bool			deleting;	/* delete_work was queued */
 	struct work_struct	delete_work;
 	struct completion	created;	/* creation of the disk has ended */
@@ -391,6 +394,8 @@ void kbc_epoch_accept(struct kbc_epoch *e);
 const char *kbc_made_differs(const struct kofiblk_accept_msg *made,
 			     const struct kofiblk_accept_msg *now);
 bool kbc_transient(u16 status);
+unsigned int kbc_shortage_wait(unsigned int ms);
+void kbc_disk_limit(struct kofiblk_disk_msg *disk, u32 max_io);
 
 /* cli_memory.c */
 

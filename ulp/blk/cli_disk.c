@@ -22,6 +22,7 @@ static blk_status_t kbc_queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq
 
 	if (!(bd->rq->rq_flags & RQF_DONTPREP)) {
 		kbc_slot(bd->rq)->faults = 0;
+		kbc_slot(bd->rq)->short_since = 0;
 		bd->rq->rq_flags |= RQF_DONTPREP;
 	}
 	/* Pairs with kbc_gate_open(): the members that kbc_connect() has set are visible. */
@@ -172,6 +173,7 @@ void kbc_disk_free(struct kbc_disk *d)
 {
 	if (!d->disk)
 		return;
+	cancel_work_sync(&d->update);
 	/* The last request may have been requeued, and sent, before its delayed kick was set up. */
 	cancel_delayed_work_sync(&d->disk->queue->requeue_work);
 	put_disk(d->disk);
@@ -179,13 +181,17 @@ void kbc_disk_free(struct kbc_disk *d)
 	d->disk = NULL;
 }
 
+/*
+ * Take over the disk's size and write protection. That sends uevents, whose lock may be held by a
+ * task that waits for a request of this disk.
+ */
 void kbc_disk_update(struct kbc_disk *d)
 {
-	sector_t sectors = d->session.geometry.bytes >> SECTOR_SHIFT;
+	u64 bytes = READ_ONCE(d->session.geometry.bytes);
 
-	set_disk_ro(d->disk, d->session.geometry.flags & KOFIBLK_DISK_READ_ONLY);
-	if (set_capacity_and_notify(d->disk, sectors))
-		kbc_info(d, "the size is now %llu bytes\n", d->session.geometry.bytes);
+	set_disk_ro(d->disk, READ_ONCE(d->session.geometry.flags) & KOFIBLK_DISK_READ_ONLY);
+	if (set_capacity_and_notify(d->disk, bytes >> SECTOR_SHIFT))
+		kbc_info(d, "the size is now %llu bytes\n", bytes);
 }
 
 /* --- the gate --- */

@@ -24,8 +24,8 @@
 #include "cli_trace.h"
 #include "checksum.h"
 
-/* Delay before a request is sent again that failed because the server lacked a resource. */
-#define KBC_TRANSIENT_MS	100
+/* Delay before a request with a wrong checksum is sent again. */
+#define KBC_MISMATCH_MS	100
 
 /* The server may reply by immediate data if it granted exactly KBC_CAPS_IMM_ON of KBC_CAPS_IMM. */
 #define KBC_CAPS_IMM		(KOFIBLK_CAP_IMM | KOFIBLK_CAP_RDMA_WRITE | KOFIBLK_CAP_CHECKSUM)
@@ -200,23 +200,38 @@ static bool kbc_noretry(const struct request *rq)
 	return blk_noretry_request(rq) && !(rq->rq_flags & RQF_MIXED_MERGE);
 }
 
+/* Return: ms to wait before a failed request is sent again, or 0 if it isn't. */
+static unsigned int kbc_request_wait(struct kbc_slot *slot)
+{
+	if (!slot->shortage)
+		slot->short_since = 0;
+	else if (!slot->short_since)
+		slot->short_since = jiffies ?: 1;
+	if (slot->shortage)
+		return kbc_shortage_wait(jiffies_to_msecs(jiffies - slot->short_since));
+	if (!slot->mismatch)
+		return 0;
+	kbc_fault(slot);
+	return KBC_MISMATCH_MS;
+}
+
 static void kbc_request_end(struct kbc_slot *slot)
 {
 	struct kbc_disk *d = slot->kq->disk;
 	struct request *rq = kbc_rq(slot);
+	unsigned int ms;
 
 	if (!slot->aborted && slot->status == BLK_STS_OK && kbc_sum_wrong(d, rq)) {
-		slot->transient = true;
+		slot->mismatch = true;
 		slot->status = BLK_STS_PROTECTION;
 	}
 	trace_kofiblk_end(d->name, kbc_opcode(rq), blk_rq_pos(rq), slot->aborted,
 			  blk_status_to_errno(slot->status));
-	if (slot->transient)
-		kbc_fault(slot);
-	if ((slot->aborted || slot->transient) && !kbc_noretry(rq) && !READ_ONCE(d->gate.failing) &&
+	ms = kbc_request_wait(slot);
+	if ((slot->aborted || ms) && !kbc_noretry(rq) && !READ_ONCE(d->gate.failing) &&
 	    READ_ONCE(slot->faults) <= KBC_FAULTS_MAX) {
 		kbc_inc(d, replays);
-		kbc_requeue(d, rq, slot->transient ? KBC_TRANSIENT_MS : 0);
+		kbc_requeue(d, rq, ms);
 		return;
 	}
 	if (slot->aborted) {
@@ -470,8 +485,9 @@ static enum kbc_phase kbc_reply_taken(struct kbc_slot *slot, const struct kofibl
 		kbc_inc(d, inline_reads);
 	}
 	slot->sum = msg->sum;
-	slot->transient = kbc_transient(msg->status) || kbc_sum_refused(d, kbc_rq(slot), msg);
-	slot->status = kbc_transient(msg->status) ? BLK_STS_IOERR :
+	slot->shortage = kbc_transient(msg->status);
+	slot->mismatch = kbc_sum_refused(d, kbc_rq(slot), msg);
+	slot->status = slot->shortage ? BLK_STS_IOERR :
 		       errno_to_blk_status(kulp_status_errno(msg->status));
 	if (msg->status != KULP_STS_OK)
 		kbc_inc(d, errors);
@@ -609,7 +625,8 @@ static void kbc_slot_take(struct kbc_slot *slot, struct request *rq)
 	slot->tag->gen++;
 	slot->status = BLK_STS_OK;
 	WRITE_ONCE(slot->aborted, false);
-	slot->transient = false;
+	slot->mismatch = false;
+	slot->shortage = false;
 	slot->posted = false;
 	slot->fetched = false;
 	slot->inl = kbc_fits_inline(slot, rq);

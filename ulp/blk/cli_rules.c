@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Detection of lost writes, and checks of what a later session grants: pure, for KUnit. */
+#include <linux/minmax.h>
+#include <linux/sizes.h>
 #include "cli.h"
+
+#define KBC_BLOCK_MAX		((u32)SZ_1M)
+/* How long a request is sent again while the server lacks a resource, and how often, in ms. */
+#define KBC_SHORTAGE_MS		60000U
+#define KBC_SHORTAGE_LEAST	100U
+#define KBC_SHORTAGE_MOST	2000U
 
 /* Capabilities that a writable disk must keep, as the block layer relies on them. */
 #define KBC_CAPS_KEPT	(KOFIBLK_CAP_DISCARD | KOFIBLK_CAP_WRITE_ZEROES | KOFIBLK_CAP_FUA)
@@ -79,8 +87,28 @@ const char *kbc_made_differs(const struct kofiblk_accept_msg *made,
 	return NULL;
 }
 
+/*
+ * Limit sizes by which the block layer computes others, such as how far to read ahead. Some drives
+ * report nonsense.
+ */
+void kbc_disk_limit(struct kofiblk_disk_msg *disk, u32 max_io)
+{
+	disk->physical_block = min(disk->physical_block, KBC_BLOCK_MAX);
+	disk->io_min = min(disk->io_min, KBC_BLOCK_MAX);
+	disk->io_opt = min(disk->io_opt, max_io);
+}
+
 /* The server lacked a resource, so the client sends the request again. */
 bool kbc_transient(u16 status)
 {
 	return status == KULP_STS_NOMEM || status == KULP_STS_BUSY;
+}
+
+/*
+ * @ms: how long the server has lacked a resource for a request. Return: ms to wait before the
+ * request is sent again, or 0 if it fails.
+ */
+unsigned int kbc_shortage_wait(unsigned int ms)
+{
+	return ms < KBC_SHORTAGE_MS ? clamp(ms, KBC_SHORTAGE_LEAST, KBC_SHORTAGE_MOST) : 0;
 }

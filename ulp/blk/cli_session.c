@@ -66,6 +66,15 @@ void kbc_session_fail(struct kbc_disk *d, int err)
 	kbc_session_fail_of(d, READ_ONCE(d->attempt), err);
 }
 
+/*
+ * Not in kbc_wq: while memory is short that has one thread, which must not wait for a lock of
+ * uevents.
+ */
+static void kbc_update(struct work_struct *work)
+{
+	kbc_disk_update(container_of(work, struct kbc_disk, update));
+}
+
 static void kbc_fast_fail(struct work_struct *work)
 {
 	struct kbc_disk *d = container_of(work, struct kbc_disk, fast_fail.work);
@@ -92,7 +101,7 @@ static int kbc_take_resize(struct kbc_disk *d, void *buf, size_t len)
 	if (msg.bytes % d->session.geometry.logical_block)
 		return -EPROTO;
 	WRITE_ONCE(d->session.geometry.bytes, msg.bytes);
-	kbc_disk_update(d);
+	schedule_work(&d->update);
 	return 0;
 }
 
@@ -198,12 +207,9 @@ static void kbc_session_begin(struct kbc_disk *d)
 	trace_kofiblk_session(d->name, true, 0);
 	kbc_info(d, "connected to %s, export %s\n", d->options.address, d->options.export);
 	d->since = jiffies;
-	/*
-	 * First the gate: the update sends uevents, whose lock may be held by a task that waits for
-	 * a request of this disk. The server checks ranges and write protection, too.
-	 */
+	/* The update may come later: the server checks ranges and write protection, too. */
 	kbc_gate_open(d);
-	kbc_disk_update(d);
+	schedule_work(&d->update);
 }
 
 static bool kbc_given_up(const struct kbc_disk *d)
@@ -258,6 +264,7 @@ void kbc_session_init(struct kbc_disk *d)
 	spin_lock_init(&d->lock);
 	init_waitqueue_head(&d->wait);
 	INIT_WORK(&d->kick, kbc_kick);
+	INIT_WORK(&d->update, kbc_update);
 	INIT_DELAYED_WORK(&d->fast_fail, kbc_fast_fail);
 	kulp_net_init(&d->session.net);
 	d->state = KBC_CONNECTING;
@@ -272,6 +279,8 @@ int kbc_session_start(struct kbc_disk *d)
 	if (IS_ERR(task))
 		return PTR_ERR(task);
 	d->thread = get_task_struct(task);
+	/* The block layer looks for partitions when it adds the disk, so set its size before. */
+	kbc_disk_update(d);
 	kbc_session_begin(d);
 	wake_up_process(task);
 	return 0;

@@ -346,6 +346,7 @@ static int kbc_settle(struct kbc_disk *d, const struct kofiblk_accept_msg *accep
 {
 	d->session.limits = accept->limits;
 	d->session.geometry = accept->disk;
+	kbc_disk_limit(&d->session.geometry, accept->limits.max_io);
 	if (d->made.known)
 		return 0;
 	d->made.depth = accept->limits.depth;
