@@ -36,7 +36,7 @@ static void kefa_av_unlock(struct kefa_av *av)
 	memalloc_noio_restore(noio);
 }
 
-static struct kefa_av_table *kefa_av_table(struct kefa_av *av)
+static struct kefa_av_table *kefa_av_table_of(struct kefa_av *av)
 {
 	return rcu_dereference_protected(av->table,
 					 lockdep_is_held(&av->lock));
@@ -93,7 +93,7 @@ static void kefa_av_link(struct kefa_av *av, struct kefa_av_table *table,
 
 static void kefa_av_unlink(struct kefa_av *av, const struct kefa_peer *peer)
 {
-	struct kefa_av_table *table = kefa_av_table(av);
+	struct kefa_av_table *table = kefa_av_table_of(av);
 	u32 *link = kefa_av_list(av, table, &peer->key);
 
 	while (*link != peer->index + 1)
@@ -104,7 +104,7 @@ static void kefa_av_unlink(struct kefa_av *av, const struct kefa_peer *peer)
 static struct kefa_peer *kefa_av_find(struct kefa_av *av,
 				      const struct kefa_av_key *key)
 {
-	struct kefa_av_table *table = kefa_av_table(av);
+	struct kefa_av_table *table = kefa_av_table_of(av);
 	u32 next = *kefa_av_list(av, table, key);
 	struct kefa_peer *peer = NULL;
 
@@ -121,7 +121,7 @@ static struct kefa_peer *kefa_av_find(struct kefa_av *av,
 /* Replace a table by a larger one. Posts may read the old one for an RCU grace period. */
 static int kefa_av_grow(struct kefa_av *av, u32 index)
 {
-	struct kefa_av_table *old = kefa_av_table(av), *new;
+	struct kefa_av_table *old = kefa_av_table_of(av), *new;
 	struct kefa_peer *peer;
 	u32 i;
 
@@ -155,15 +155,15 @@ static int kefa_av_publish(struct kefa_av *av, struct kefa_peer *peer)
 		ida_free(&av->indices, index);
 		return ret;
 	}
-	kefa_av_link(av, kefa_av_table(av), peer);
-	rcu_assign_pointer(kefa_av_table(av)->peers[index], peer);
+	kefa_av_link(av, kefa_av_table_of(av), peer);
+	rcu_assign_pointer(kefa_av_table_of(av)->peers[index], peer);
 	return 0;
 }
 
 static void kefa_av_unpublish(struct kefa_av *av, struct kefa_peer *peer)
 {
 	kefa_av_unlink(av, peer);
-	RCU_INIT_POINTER(kefa_av_table(av)->peers[peer->index], NULL);
+	RCU_INIT_POINTER(kefa_av_table_of(av)->peers[peer->index], NULL);
 	ida_free(&av->indices, peer->index);
 }
 
@@ -212,7 +212,7 @@ int kefa_av_join(struct kefa_av *av, struct kefa_av_user *user)
 	u32 i, n;
 
 	kefa_av_lock(av);
-	table = kefa_av_table(av);
+	table = kefa_av_table_of(av);
 	for (n = 0; n < table->size && !ret; n++) {
 		peer = kefa_av_at(av, table, n);
 		if (peer)
@@ -432,7 +432,7 @@ static int kefa_av_close(struct fid *fid)
 	u32 i;
 
 	kefa_av_lock(av);
-	table = kefa_av_table(av);
+	table = kefa_av_table_of(av);
 	for (i = 0; i < table->size; i++) {
 		peer = kefa_av_at(av, table, i);
 		if (peer)

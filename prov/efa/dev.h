@@ -117,7 +117,7 @@ enum kefa_driver {
 	KEFA_DRIVER_UNKNOWN,
 };
 
-enum kefa_driver kefa_driver(const char *version);
+enum kefa_driver kefa_driver_check(const char *version);
 int kefa_devs_init(void);
 void kefa_devs_fini(void);
 struct kefa_dev *kefa_dev_alloc(void);
@@ -196,9 +196,9 @@ enum kefa_rdma {
 	KEFA_RDMA_ALL,
 };
 
-extern enum kefa_rdma kefa_rdma;
+extern enum kefa_rdma kefa_rdma_wanted;
 
-int kefa_probe(struct kefa_dev *dev);
+int kefa_probe_dev(struct kefa_dev *dev);
 
 /* info.c */
 

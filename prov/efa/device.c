@@ -45,7 +45,7 @@ static void kefa_dev_end_work(struct work_struct *work)
 
 static int kefa_dev_do_probe(struct kefa_dev *dev)
 {
-	int ret = kefa_probe(dev);
+	int ret = kefa_probe_dev(dev);
 
 	if (!ret)
 		dev_info(&dev->ibdev->dev,
@@ -211,7 +211,7 @@ static int kefa_dev_read(struct kefa_dev *dev, struct ib_device *ibdev)
 }
 
 /**
- * kefa_driver() - check whether a version of Amazon's driver is known
+ * kefa_driver_check() - check whether a version of Amazon's driver is known
  * @version: the driver module's version, or NULL if it has none
  *
  * This module and the driver each declare the structs of work requests. The driver doesn't
@@ -220,7 +220,7 @@ static int kefa_dev_read(struct kefa_dev *dev, struct ib_device *ibdev)
  * Context: Any.
  * Return: enum kefa_driver.
  */
-enum kefa_driver kefa_driver(const char *version)
+enum kefa_driver kefa_driver_check(const char *version)
 {
 	unsigned int major, minor;
 
@@ -239,7 +239,7 @@ static int kefa_check_driver(struct ib_device *ibdev)
 
 	if (!owner || strcmp(owner->name, "efa"))
 		return 0;
-	switch (kefa_driver(owner->version)) {
+	switch (kefa_driver_check(owner->version)) {
 	case KEFA_DRIVER_OLD:
 		dev_warn(&ibdev->dev,
 			 "kofi_efa: driver %s has known bugs in its kernel verbs; update to 3.1.0\n",

@@ -410,7 +410,7 @@ void kefa_ep_init(struct kefa_ep *ep, const struct kefa_ep_kind *kind,
 	INIT_LIST_HEAD(&ep->rests_free);
 	INIT_WORK(&ep->work, work);
 	INIT_DELAYED_WORK(&ep->idle, kefa_ep_idle);
-	INIT_DELAYED_WORK(&ep->map_retry, kefa_ep_map_retry);
+	INIT_DELAYED_WORK(&ep->map_retry, kefa_direct_map_retry);
 	INIT_DELAYED_WORK(&ep->rnr_work, kefa_rnr_work);
 }
 
@@ -447,13 +447,13 @@ static const struct kefa_ep_kind kefa_direct = {
 	.fini		= kefa_ops_fini,
 	.started	= kefa_plain_limits,
 	.limits		= kefa_plain_limits,
-	.poll		= kefa_ep_poll,
-	.revoked	= kefa_mr_ep_revoked,
+	.poll		= kefa_direct_poll,
+	.revoked	= kefa_direct_mr_revoked,
 	.keep		= kefa_ops_keep,
-	.fail		= kefa_ep_fail_all,
+	.fail		= kefa_direct_fail_all,
 	.end		= kefa_copies_fini,
 	.scan		= kefa_ops_scan,
-	.read		= kefa_ep_read,
+	.read		= kefa_direct_read,
 };
 
 static bool kefa_ep_possible(const struct kefa_dev *dev,
@@ -483,13 +483,13 @@ int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
 	new = kzalloc(sizeof(*new), GFP_KERNEL);
 	if (!new)
 		return -ENOMEM;
-	kefa_ep_init(new, &kefa_direct, dom, info, kefa_caps(dom->dev), kefa_ep_work);
+	kefa_ep_init(new, &kefa_direct, dom, info, kefa_caps(dom->dev), kefa_direct_work);
 	new->ep_fid.fid.ops = &kefa_ep_fid_ops;
 	new->ep_fid.ops = &kefa_ep_ops;
-	new->ep_fid.msg = &kefa_msg_ops;
+	new->ep_fid.msg = &kefa_direct_msg_ops;
 	new->ep_fid.tagged = &kofi_req_tagged_ops;
-	new->ep_fid.rma = &kefa_rma_ops;
-	new->ep_fid.req = &kefa_req_ops;
+	new->ep_fid.rma = &kefa_direct_rma_ops;
+	new->ep_fid.req = &kefa_direct_req_ops;
 	new->tx.base.known = KEFA_TX_DEFAULTS;
 	new->rx.base.known = KEFA_RX_DEFAULTS;
 	ret = kefa_ep_add(new);

@@ -12,7 +12,7 @@
 #include "hw.h"
 #include "kefa.h"
 
-struct kefa_again;
+struct kefa_resend;
 struct kefa_copy;
 struct kefa_op;
 struct kefa_rest;
@@ -176,7 +176,7 @@ struct kefa_ep;
  *	under kefa_ep.lock
  * @linger: before the endpoint is halted: wait for a short time until answers are sent that peers
  *	wait for; NULL if there are none
- * @poll: kefa_ep_poll(); under kefa_ep.lock
+ * @poll: kefa_direct_poll(); under kefa_ep.lock
  * @keep: kefa_keep() all memory that the device has, and return the number of bytes that
  *	can't be kept; under kefa_ep.lock
  * @fail: the queue pair is destroyed: complete all outstanding operations with a positive
@@ -283,7 +283,7 @@ struct kefa_ep {
 	struct device		*dma;
 	u32			nops;
 	struct kefa_op		*ops;
-	struct kefa_again	*again;
+	struct kefa_resend	*again;
 	struct kefa_rest	*rest_mem;
 	struct kefa_copy	*copy_mem;
 	size_t			max_map;
@@ -396,28 +396,28 @@ void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker);
 
 /* direct/progress.c */
 
-void kefa_ep_work(struct work_struct *work);
-unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget);
-void kefa_ep_flush(struct kefa_ep *ep);
-void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err);
-void kefa_rx_refused(struct kefa_ep *ep, unsigned int n, int err);
-void kefa_rx_flush(struct kefa_ep *ep);
-void kefa_rx_hold(struct kefa_ep *ep, bool more);
-void kefa_ep_fail_all(struct kefa_ep *ep, int err);
-bool kefa_ep_read(void *arg, bool last, struct kofi_cq_reader *reader);
-void kefa_ep_map_retry(struct work_struct *work);
+void kefa_direct_work(struct work_struct *work);
+unsigned int kefa_direct_poll(struct kefa_ep *ep, unsigned int budget);
+void kefa_direct_flush(struct kefa_ep *ep);
+void kefa_direct_refused(struct kefa_ep *ep, unsigned int n, int err);
+void kefa_direct_rx_refused(struct kefa_ep *ep, unsigned int n, int err);
+void kefa_direct_rx_flush(struct kefa_ep *ep);
+void kefa_direct_rx_hold(struct kefa_ep *ep, bool more);
+void kefa_direct_fail_all(struct kefa_ep *ep, int err);
+bool kefa_direct_read(void *arg, bool last, struct kofi_cq_reader *reader);
+void kefa_direct_map_retry(struct work_struct *work);
 
 /* direct/post.c */
 
-extern const struct kofi_req_ops kefa_req_ops;
-int kefa_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what);
-int kefa_again_locked(struct kefa_ep *ep, struct kefa_side *side,
-		      enum kefa_short what);
+extern const struct kofi_req_ops kefa_direct_req_ops;
+int kefa_direct_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what);
+int kefa_direct_again_locked(struct kefa_ep *ep, struct kefa_side *side,
+			     enum kefa_short what);
 
 /* direct/plain.c */
 
 void kefa_plain_limits(struct kefa_ep *ep);
-extern const struct fi_ops_msg kefa_msg_ops;
-extern const struct fi_ops_rma kefa_rma_ops;
+extern const struct fi_ops_msg kefa_direct_msg_ops;
+extern const struct fi_ops_rma kefa_direct_rma_ops;
 
 #endif /* KEFA_EP_H */

@@ -108,13 +108,13 @@ static inline bool kefa_wc_failed(const struct ib_wc *wc)
 }
 
 /**
- * kefa_wc() - convert a completion of verbs
+ * kefa_wc_read() - convert a completion of verbs
  * @wc: the completion of verbs
  *
  * Context: Any.
  * Return: the completion.
  */
-static inline struct kefa_wc kefa_wc(const struct ib_wc *wc)
+static inline struct kefa_wc kefa_wc_read(const struct ib_wc *wc)
 {
 	const u32 other = wc->status == IB_WC_SUCCESS ? 0 : U32_MAX;
 	const bool write = wc->opcode == IB_WC_RECV_RDMA_WITH_IMM;

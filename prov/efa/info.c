@@ -243,8 +243,8 @@ struct kefa_query {
 };
 
 /* The kernel doesn't resolve names of hosts, and there are no services. */
-static int kefa_query(struct kefa_query *query, const char *node, const char *service,
-		      u64 flags, const struct fi_info *hints)
+static int kefa_query_read(struct kefa_query *query, const char *node, const char *service,
+			   u64 flags, const struct fi_info *hints)
 {
 	const struct fi_efa_addr *src;
 	bool parsed, local = flags & FI_SOURCE;
@@ -316,7 +316,7 @@ int kefa_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	struct fi_info *entry;
 	int ret;
 
-	ret = kefa_query(&query, node, service, flags, hints);
+	ret = kefa_query_read(&query, node, service, flags, hints);
 	if (ret)
 		return ret;
 	/* Devices that were present when the module was loaded may not be probed yet. */

@@ -37,8 +37,8 @@ static const struct fi_ops_fabric kefa_fabric_ops = {
 	.domain = kefa_domain_open,
 };
 
-static int kefa_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
-		       void *context)
+static int kefa_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
+			    void *context)
 {
 	bool rdm = !strcmp(attr->name, FI_EFA_FABRIC);
 	struct kefa_fabric *new;
@@ -61,7 +61,7 @@ const struct kofi_provider kefa_provider = {
 	.owner		= THIS_MODULE,
 	.getinfo	= kefa_getinfo,
 	.freeinfo	= fi_freeinfo,
-	.fabric		= kefa_fabric,
+	.fabric		= kefa_fabric_open,
 	.strerror	= kefa_status_text,
 };
 

@@ -84,7 +84,7 @@ bool kefa_iter_p2p(const struct iov_iter *iter)
 	return false;
 }
 
-struct kefa_runs {
+struct kefa_run_list {
 	struct kefa_run	*run;
 	unsigned int	n;
 	unsigned int	max;
@@ -93,7 +93,7 @@ struct kefa_runs {
 
 static int kefa_add_run(void *arg, struct page *page, u32 off, u32 len)
 {
-	struct kefa_runs *runs = arg;
+	struct kefa_run_list *runs = arg;
 	struct kefa_run *last = runs->n ? &runs->run[runs->n - 1] : NULL;
 
 	if (last && page_to_phys(last->page) + last->off + last->len ==
@@ -129,7 +129,7 @@ static int kefa_add_run(void *arg, struct page *page, u32 off, u32 len)
 int kefa_runs(const struct kefa_ep *ep, const struct iov_iter *iter,
 	      struct kefa_run *run, unsigned int max)
 {
-	struct kefa_runs runs = { .run = run, .max = max, .max_len = ep->max_map };
+	struct kefa_run_list runs = { .run = run, .max = max, .max_len = ep->max_map };
 
 	return kefa_walk(iter, kefa_add_run, &runs) ?: runs.n;
 }

@@ -350,7 +350,7 @@ static int kefa_mr_close(struct fid *fid)
 	struct kefa_mr *mr = container_of(fid, struct kefa_mr, mr_fid.fid);
 	struct kefa_dev *dev = mr->dom->dev;
 
-	kefa_mr_ep_leave(mr);
+	kefa_direct_mr_leave(mr);
 	if (mr->max_ents)
 		kefa_mr_inval_wait(mr);
 	/* A removal holds this lock while it ends all registrations. */
@@ -409,7 +409,7 @@ static __always_inline int kefa_mr_post_mapped(struct kefa_mr *mr,
 	if (ret)
 		return ret;
 	if (mr->ep)
-		return kefa_mr_ep_reg(mr, attr->access, flags, attr->context);
+		return kefa_direct_mr_reg(mr, attr->access, flags, attr->context);
 	spin_lock_bh(&mrq->lock);
 	mr->internal = false;
 	mr->flags = flags;
@@ -428,7 +428,7 @@ static noinline int kefa_mr_again(struct kefa_mr *mr, bool dma)
 	if (!mr->ep)
 		kefa_mrq_again(mr, dma);
 	else if (dma)
-		return kefa_again(mr->ep, &mr->ep->tx, KEFA_SHORT_DMA);
+		return kefa_direct_again(mr->ep, &mr->ep->tx, KEFA_SHORT_DMA);
 	return -EAGAIN;
 }
 
@@ -477,7 +477,7 @@ static int kefa_mr_post_inval(struct fid_mr *mr_fid, u64 flags, void *context)
 	if (kofi_cq_reserve(mr->cq))
 		return kefa_mr_not_open(mr) ?: -EAGAIN;
 	if (mr->ep) {
-		ret = kefa_mr_ep_inval(mr, flags, context);
+		ret = kefa_direct_mr_inval(mr, flags, context);
 		goto out;
 	}
 	spin_lock_bh(&mrq->lock);

@@ -132,14 +132,14 @@ void kefa_mr_disown(struct kefa_mr *mr);
 
 /* direct/mr.c */
 
-int kefa_mr_ep_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context);
-int kefa_mr_ep_inval(struct kefa_mr *mr, u64 flags, void *context);
-bool kefa_mr_ep_done(struct kefa_ep *ep, struct kefa_op *op, int err, u32 prov_errno);
-void kefa_mr_ep_look(struct kefa_ep *ep);
-void kefa_mr_ep_refused(struct kefa_ep *ep);
-void kefa_mr_ep_lost(struct kefa_ep *ep, struct kefa_op *op);
-void kefa_mr_ep_revoked(struct kefa_mr *mr, int err);
-void kefa_mr_ep_leave(struct kefa_mr *mr);
+int kefa_direct_mr_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context);
+int kefa_direct_mr_inval(struct kefa_mr *mr, u64 flags, void *context);
+bool kefa_direct_mr_done(struct kefa_ep *ep, struct kefa_op *op, int err, u32 prov_errno);
+void kefa_direct_mr_look(struct kefa_ep *ep);
+void kefa_direct_mr_refused(struct kefa_ep *ep);
+void kefa_direct_mr_lost(struct kefa_ep *ep, struct kefa_op *op);
+void kefa_direct_mr_revoked(struct kefa_mr *mr, int err);
+void kefa_direct_mr_leave(struct kefa_mr *mr);
 
 /* mr_map.c */
 

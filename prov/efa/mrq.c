@@ -155,7 +155,7 @@ static noinline void kefa_mr_failed(struct kefa_mrq *mrq, struct kefa_mr *mr,
 static void kefa_mrq_wc(struct kefa_mrq *mrq, const struct ib_wc *ibwc)
 {
 	struct kefa_mr *mr = kefa_mrq_take(mrq, ibwc->wr_id);
-	u32 status = kefa_wc(ibwc).status;
+	u32 status = kefa_wc_read(ibwc).status;
 
 	if (unlikely(!mr))
 		mrq->stats.stale++;
@@ -326,7 +326,7 @@ static void kefa_mrq_watch(struct work_struct *work)
 
 	kefa_dev_lock(dom->dev);
 	list_for_each_entry(ep, &dom->eps, list) {
-		kefa_mr_ep_look(ep);
+		kefa_direct_mr_look(ep);
 		busy += READ_ONCE(ep->nregs) - READ_ONCE(ep->nregs_done);
 		done += READ_ONCE(ep->nregs_done);
 	}

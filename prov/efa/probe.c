@@ -32,7 +32,7 @@
 /* Pages of a region with pages of PAGE_SIZE, a number that other users of EFA use. */
 #define KEFA_PROBE_PAGES	128
 
-enum kefa_rdma kefa_rdma;
+enum kefa_rdma kefa_rdma_wanted;
 
 static const char * const kefa_rdma_name[] = {
 	[KEFA_RDMA_AUTO]	= "auto",
@@ -48,13 +48,13 @@ static int kefa_rdma_set(const char *val, const struct kernel_param *kp)
 
 	if (ret < 0)
 		return ret;
-	WRITE_ONCE(kefa_rdma, ret);
+	WRITE_ONCE(kefa_rdma_wanted, ret);
 	return 0;
 }
 
 static int kefa_rdma_get(char *buf, const struct kernel_param *kp)
 {
-	return sysfs_emit(buf, "%s\n", kefa_rdma_name[READ_ONCE(kefa_rdma)]);
+	return sysfs_emit(buf, "%s\n", kefa_rdma_name[READ_ONCE(kefa_rdma_wanted)]);
 }
 
 static const struct kernel_param_ops kefa_rdma_ops = {
@@ -114,7 +114,7 @@ static bool kefa_probe_polled(struct kefa_probe *probe, u32 *status)
 	local_bh_enable();
 	if (n != 1 || wc.wr_id != probe->id)
 		return false;
-	*status = kefa_wc(&wc).status;
+	*status = kefa_wc_read(&wc).status;
 	return true;
 }
 
@@ -369,7 +369,7 @@ static void kefa_probe_unmap(struct kefa_probe *probe)
 static void kefa_probe_result(struct kefa_probe *probe)
 {
 	struct kefa_dev *dev = probe->dev;
-	enum kefa_rdma rdma = READ_ONCE(kefa_rdma);
+	enum kefa_rdma rdma = READ_ONCE(kefa_rdma_wanted);
 
 	dev->rdma_read = rdma == KEFA_RDMA_AUTO ? probe->read :
 			 rdma == KEFA_RDMA_READ || rdma == KEFA_RDMA_ALL;
@@ -383,14 +383,14 @@ static void kefa_probe_result(struct kefa_probe *probe)
 }
 
 /**
- * kefa_probe() - find out which RDMA operations a device supports
+ * kefa_probe_dev() - find out which RDMA operations a device supports
  * @dev: the device, on which no domain is open
  *
  * Context: Process context, under kefa_dev.lock; sleeps for some seconds at worst.
  * Return: 0, or a negative errno when the device is unusable: -ENXIO if it has no event
  * queues for completions.
  */
-int kefa_probe(struct kefa_dev *dev)
+int kefa_probe_dev(struct kefa_dev *dev)
 {
 	struct kefa_probe *probe;
 	int ret;

@@ -13,7 +13,7 @@ struct kefa_status {
 };
 
 /* Documentation/efa.rst has the same table, with advice. */
-static const struct kefa_status kefa_status[] = {
+static const struct kefa_status kefa_statuses[] = {
 	[0]  = { 0, "Success" },
 	[1]  = { ECANCELED, "Flushed during queue pair destroy" },
 	[2]  = { EIO, "Internal queue pair error" },
@@ -44,8 +44,8 @@ int kefa_status_errno(u32 status)
 {
 	if (!status)
 		return 0;
-	return status < ARRAY_SIZE(kefa_status) && kefa_status[status].text ?
-	       kefa_status[status].err : EIO;
+	return status < ARRAY_SIZE(kefa_statuses) && kefa_statuses[status].text ?
+	       kefa_statuses[status].err : EIO;
 }
 
 /**
@@ -57,6 +57,6 @@ int kefa_status_errno(u32 status)
  */
 const char *kefa_status_text(int status)
 {
-	return status >= 0 && status < ARRAY_SIZE(kefa_status) ?
-	       kefa_status[status].text : NULL;
+	return status >= 0 && status < ARRAY_SIZE(kefa_statuses) ?
+	       kefa_statuses[status].text : NULL;
 }

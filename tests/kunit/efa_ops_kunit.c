@@ -559,7 +559,7 @@ static void batch_in_order(struct kunit *test)
 	spin_lock_bh(&ep->lock);
 	for (i = 0; i < 10; i++)
 		efake_wr_done(efake_sent(scene->qp, 0), i == 1 ? 9 : 0);
-	polled = kefa_ep_poll(ep, KEFA_POLL_BUDGET);
+	polled = kefa_direct_poll(ep, KEFA_POLL_BUDGET);
 	spin_unlock_bh(&ep->lock);
 	KUNIT_EXPECT_EQ(test, polled, 10);
 	efa_expect_done(test, scene, 1);

@@ -282,7 +282,7 @@ static void poll_missed(struct kunit *test)
 	/* fi_cq_sread() polls at its time-out, which would hide a missing notification. */
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 3), 0);
 	scene->fake->late = 1;
-	KUNIT_EXPECT_TRUE(test, kefa_ep_read(efa_ep(scene), true, NULL));
+	KUNIT_EXPECT_TRUE(test, kefa_direct_read(efa_ep(scene), true, NULL));
 	/* The worker polls it if no reader does. */
 	efake_settle_all();
 	KUNIT_EXPECT_EQ(test, written(scene), 1U);
@@ -514,7 +514,7 @@ static void poll_last_tells_sleeper(struct kunit *test)
 	done(scene);
 	/* Act as the second reader. */
 	atomic_inc(&cq->sleepers);
-	KUNIT_EXPECT_TRUE(test, kefa_ep_read(efa_ep(scene), true, NULL));
+	KUNIT_EXPECT_TRUE(test, kefa_direct_read(efa_ep(scene), true, NULL));
 	atomic_dec(&cq->sleepers);
 	kofi_thread_join(test, &thread);
 	KUNIT_EXPECT_EQ(test, thread.ret, 1);
@@ -587,8 +587,8 @@ static void poll_found_before_removal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 1), 0);
 	efake_remove(scene->fake);
 	/* The fake reports polling or arming of a destroyed queue pair. */
-	KUNIT_EXPECT_FALSE(test, kefa_ep_read(efa_ep(scene), false, NULL));
-	KUNIT_EXPECT_FALSE(test, kefa_ep_read(efa_ep(scene), true, NULL));
+	KUNIT_EXPECT_FALSE(test, kefa_direct_read(efa_ep(scene), false, NULL));
+	KUNIT_EXPECT_FALSE(test, kefa_direct_read(efa_ep(scene), true, NULL));
 	efa_expect_error_now(test, scene, 1, ENODEV, 0);
 }
 
@@ -637,7 +637,7 @@ static void poll_found_before_close(struct kunit *test)
 	rcu_read_lock();
 	WRITE_ONCE(thread.arg, &fid->fid);
 	waits = closer_gets_there(&thread, ep);
-	found = kefa_ep_read(ep, false, NULL);
+	found = kefa_direct_read(ep, false, NULL);
 	during = efake_calls(scene->fake, EFAKE_QP_DESTROY);
 	rcu_read_unlock();
 	kofi_thread_join(test, &thread);
@@ -664,7 +664,7 @@ static void poll_found_before_free(struct kunit *test)
 	WRITE_ONCE(thread.arg, &fid->fid);
 	closed = closer_gets_there(&thread, NULL);
 	/* KASAN reports the access if the memory was freed. */
-	found = kefa_ep_read(ep, false, NULL);
+	found = kefa_direct_read(ep, false, NULL);
 	rcu_read_unlock();
 	kofi_thread_join(test, &thread);
 	KUNIT_EXPECT_TRUE(test, closed);

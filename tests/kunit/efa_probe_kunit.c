@@ -18,7 +18,7 @@ static int probe(struct efake *fake)
 	int ret;
 
 	kefa_dev_lock(fake->dev);
-	ret = kefa_probe(fake->dev);
+	ret = kefa_probe_dev(fake->dev);
 	kefa_dev_unlock(fake->dev);
 	return ret;
 }
@@ -175,7 +175,7 @@ static void probe_without_events(struct kunit *test)
 
 static void rdma_restore(void *unused)
 {
-	kefa_rdma = KEFA_RDMA_AUTO;
+	kefa_rdma_wanted = KEFA_RDMA_AUTO;
 }
 
 /* The administrator's parameter overrides the probe, if it is set. */
@@ -197,7 +197,7 @@ static void probe_overridden(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, rdma_restore,
 							NULL), 0);
 	for (i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
-		kefa_rdma = cases[i / 2].rdma;
+		kefa_rdma_wanted = cases[i / 2].rdma;
 		fake->deny = i % 2 ? BIT_ULL(IB_WR_REG_MR) : 0;
 		KUNIT_EXPECT_EQ(test, probe(fake), 0);
 		KUNIT_EXPECT_EQ(test, fake->dev->rdma_read, cases[i / 2].read);

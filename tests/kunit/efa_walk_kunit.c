@@ -166,7 +166,7 @@ static int probe_run(struct walk *walk)
 	int ret;
 
 	kefa_dev_lock(dev);
-	ret = kefa_probe(dev);
+	ret = kefa_probe_dev(dev);
 	kefa_dev_unlock(dev);
 	return ret;
 }

@@ -13,14 +13,14 @@
 
 /* --- posting --- */
 
-static struct kefa_wr *kefa_mr_ep_begin(struct kefa_mr *mr, u64 flags, void *context)
+static struct kefa_wr *kefa_direct_mr_begin(struct kefa_mr *mr, u64 flags, void *context)
 {
 	struct kefa_ep *ep = mr->ep;
 	struct kefa_op *op;
 
 	lockdep_assert_held(&ep->lock);
 	if (ep->nheld == KEFA_HELD_MAX)
-		kefa_ep_flush(ep);
+		kefa_direct_flush(ep);
 	op = kefa_op_take(ep, &ep->tx, NULL);
 	op->mr = mr;
 	op->has_mr = true;
@@ -34,11 +34,11 @@ static struct kefa_wr *kefa_mr_ep_begin(struct kefa_mr *mr, u64 flags, void *con
 	mr->id = op->id;
 	mr->status = 0;
 	WRITE_ONCE(ep->nregs, ep->nregs + 1);
-	return kefa_ep_wr(ep, op, ep->nheld++);
+	return kefa_direct_wr(ep, op, ep->nheld++);
 }
 
 /**
- * kefa_mr_ep_reg() - register a mapped region
+ * kefa_direct_mr_reg() - register a mapped region
  * @mr: the region of an endpoint, idle; gets a new key
  * @access: FI_REMOTE_READ, FI_REMOTE_WRITE
  * @flags: FI_COMPLETION, FI_MORE
@@ -47,7 +47,7 @@ static struct kefa_wr *kefa_mr_ep_begin(struct kefa_mr *mr, u64 flags, void *con
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, -EAGAIN when the endpoint's queue is full, -FI_EOPBADSTATE, -ENODEV.
  */
-int kefa_mr_ep_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context)
+int kefa_direct_mr_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context)
 {
 	struct ib_mr *ibmr = mr->fr->mr;
 	struct kefa_ep *ep = mr->ep;
@@ -57,21 +57,21 @@ int kefa_mr_ep_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context)
 	spin_lock_bh(&ep->lock);
 	ret = kefa_not_enabled(ep);
 	if (!ret && !ep->tx.nfree)
-		ret = kefa_again_locked(ep, &ep->tx, KEFA_SHORT_SLOT);
+		ret = kefa_direct_again_locked(ep, &ep->tx, KEFA_SHORT_SLOT);
 	if (!ret) {
-		wr = kefa_mr_ep_begin(mr, flags, context);
+		wr = kefa_direct_mr_begin(mr, flags, context);
 		kefa_wr_reg(wr, mr->id, ibmr, kefa_mr_ib_access(access));
 		kefa_mr_go(mr, KEFA_MR_REGISTERING);
 		WRITE_ONCE(mr->mr_fid.key, ibmr->rkey);
 		WRITE_ONCE(mr->mr_fid.base_addr, ibmr->iova);
-		kefa_ep_posted(ep, flags & FI_MORE);
+		kefa_direct_posted(ep, flags & FI_MORE);
 	}
 	spin_unlock_bh(&ep->lock);
 	return ret;
 }
 
 /**
- * kefa_mr_ep_inval() - invalidate a registration
+ * kefa_direct_mr_inval() - invalidate a registration
  * @mr: the region of an endpoint
  * @flags: FI_COMPLETION, FI_MORE
  * @context: the caller's context
@@ -80,7 +80,7 @@ int kefa_mr_ep_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context)
  * Return: 0, -EINVAL when nothing is registered, -EAGAIN when the endpoint's queue is
  * full, -FI_EOPBADSTATE, -ENODEV.
  */
-int kefa_mr_ep_inval(struct kefa_mr *mr, u64 flags, void *context)
+int kefa_direct_mr_inval(struct kefa_mr *mr, u64 flags, void *context)
 {
 	struct kefa_ep *ep = mr->ep;
 	struct kefa_wr *wr;
@@ -91,12 +91,12 @@ int kefa_mr_ep_inval(struct kefa_mr *mr, u64 flags, void *context)
 	if (!ret && mr->state != KEFA_MR_VALID)
 		ret = -EINVAL;
 	if (!ret && !ep->tx.nfree)
-		ret = kefa_again_locked(ep, &ep->tx, KEFA_SHORT_SLOT);
+		ret = kefa_direct_again_locked(ep, &ep->tx, KEFA_SHORT_SLOT);
 	if (!ret) {
-		wr = kefa_mr_ep_begin(mr, flags, context);
+		wr = kefa_direct_mr_begin(mr, flags, context);
 		kefa_wr_inv(wr, mr->id, mr->fr->mr);
 		kefa_mr_go(mr, KEFA_MR_INVALIDATING);
-		kefa_ep_posted(ep, flags & FI_MORE);
+		kefa_direct_posted(ep, flags & FI_MORE);
 	}
 	spin_unlock_bh(&ep->lock);
 	return ret;
@@ -104,14 +104,14 @@ int kefa_mr_ep_inval(struct kefa_mr *mr, u64 flags, void *context)
 
 /* --- completing --- */
 
-/* Keep the slot until kefa_mr_ep_revoked() frees it. */
-static void kefa_mr_ep_wait(struct kefa_ep *ep, struct kefa_op *op)
+/* Keep the slot until kefa_direct_mr_revoked() frees it. */
+static void kefa_direct_mr_wait(struct kefa_ep *ep, struct kefa_op *op)
 {
 	kefa_op_set_state(ep, op, KEFA_OP_PARTS);
 }
 
 /* Note that the region has no outstanding operation any more. */
-static void kefa_mr_ep_ended(struct kefa_ep *ep, struct kefa_mr *mr)
+static void kefa_direct_mr_ended(struct kefa_ep *ep, struct kefa_mr *mr)
 {
 	lockdep_assert_held(&ep->lock);
 	mr->op = NULL;
@@ -121,7 +121,7 @@ static void kefa_mr_ep_ended(struct kefa_ep *ep, struct kefa_mr *mr)
 }
 
 /**
- * kefa_mr_ep_done() - handle the completion of a registration or invalidation
+ * kefa_direct_mr_done() - handle the completion of a registration or invalidation
  * @ep: the endpoint
  * @op: the operation
  * @err: positive errno, or 0
@@ -132,7 +132,7 @@ static void kefa_mr_ep_ended(struct kefa_ep *ep, struct kefa_mr *mr)
  * Context: Process or softirq context, under kefa_ep.lock.
  * Return: whether the operation has ended, so that the caller completes it.
  */
-bool kefa_mr_ep_done(struct kefa_ep *ep, struct kefa_op *op, int err, u32 prov_errno)
+bool kefa_direct_mr_done(struct kefa_ep *ep, struct kefa_op *op, int err, u32 prov_errno)
 {
 	struct kefa_mr *mr = op->mr;
 
@@ -142,7 +142,7 @@ bool kefa_mr_ep_done(struct kefa_ep *ep, struct kefa_op *op, int err, u32 prov_e
 		mr->status = prov_errno;
 		ep->stats.revoked++;
 		kefa_mr_go(mr, KEFA_MR_REVOKING);
-		kefa_mr_ep_wait(ep, op);
+		kefa_direct_mr_wait(ep, op);
 		queue_work(kefa_cmd_wq, &mr->dom->mrq.revoke);
 		return false;
 	}
@@ -153,19 +153,19 @@ bool kefa_mr_ep_done(struct kefa_ep *ep, struct kefa_op *op, int err, u32 prov_e
 		kefa_mr_unmap(mr);
 		kefa_mr_go(mr, KEFA_MR_IDLE);
 	}
-	kefa_mr_ep_ended(ep, mr);
+	kefa_direct_mr_ended(ep, mr);
 	return true;
 }
 
 /**
- * kefa_mr_ep_refused() - handle failure to post a registration or invalidation
+ * kefa_direct_mr_refused() - handle failure to post a registration or invalidation
  * @ep: the endpoint
  *
  * The failure doesn't show that the device is alive, so it isn't counted as progress.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-void kefa_mr_ep_refused(struct kefa_ep *ep)
+void kefa_direct_mr_refused(struct kefa_ep *ep)
 {
 	lockdep_assert_held(&ep->lock);
 	ep->nregs--;
@@ -173,19 +173,19 @@ void kefa_mr_ep_refused(struct kefa_ep *ep)
 }
 
 /**
- * kefa_mr_ep_lost() - handle destruction of the queue pair of a registration or invalidation
+ * kefa_direct_mr_lost() - handle destruction of the queue pair of a registration or invalidation
  * @ep: the endpoint, without a device
  * @op: the operation, which kefa_mrs_remove() completes when peers can't reach the memory
  *
  * Context: Process context, under kefa_ep.lock.
  */
-void kefa_mr_ep_lost(struct kefa_ep *ep, struct kefa_op *op)
+void kefa_direct_mr_lost(struct kefa_ep *ep, struct kefa_op *op)
 {
-	kefa_mr_ep_wait(ep, op);
+	kefa_direct_mr_wait(ep, op);
 }
 
 /**
- * kefa_mr_ep_revoked() - complete an operation that waited for destruction of the region
+ * kefa_direct_mr_revoked() - complete an operation that waited for destruction of the region
  * @mr: the region of an endpoint, with an operation
  * @err: positive errno, or 0
  *
@@ -193,7 +193,7 @@ void kefa_mr_ep_lost(struct kefa_ep *ep, struct kefa_op *op)
  *
  * Context: Process context, under kefa_dev.lock.
  */
-void kefa_mr_ep_revoked(struct kefa_mr *mr, int err)
+void kefa_direct_mr_revoked(struct kefa_mr *mr, int err)
 {
 	struct kefa_ep *ep = mr->ep;
 	struct kefa_op *op = mr->op;
@@ -205,7 +205,7 @@ void kefa_mr_ep_revoked(struct kefa_mr *mr, int err)
 	mr->err = err;
 	kefa_mr_unmap(mr);
 	kefa_mr_go(mr, KEFA_MR_IDLE);
-	kefa_mr_ep_ended(ep, mr);
+	kefa_direct_mr_ended(ep, mr);
 	op->err = err;
 	op->prov_errno = err ? mr->status : 0;
 	kefa_op_part_done(ep, op);
@@ -215,7 +215,7 @@ void kefa_mr_ep_revoked(struct kefa_mr *mr, int err)
 }
 
 /**
- * kefa_mr_ep_look() - poll if registrations are outstanding
+ * kefa_direct_mr_look() - poll if registrations are outstanding
  * @ep: the endpoint
  *
  * Called by the domain's watch, so that it doesn't take a delayed reader or worker for a
@@ -223,7 +223,7 @@ void kefa_mr_ep_revoked(struct kefa_mr *mr, int err)
  *
  * Context: Process context, under kefa_dev.lock.
  */
-void kefa_mr_ep_look(struct kefa_ep *ep)
+void kefa_direct_mr_look(struct kefa_ep *ep)
 {
 	struct kefa_news news = { };
 
@@ -239,12 +239,12 @@ void kefa_mr_ep_look(struct kefa_ep *ep)
 }
 
 /**
- * kefa_mr_ep_leave() - detach a region that is being closed from its endpoint
+ * kefa_direct_mr_leave() - detach a region that is being closed from its endpoint
  * @mr: the region; waits until it has no outstanding request
  *
  * Context: Process context; sleeps.
  */
-void kefa_mr_ep_leave(struct kefa_mr *mr)
+void kefa_direct_mr_leave(struct kefa_mr *mr)
 {
 	struct kefa_dev *dev = mr->dom->dev;
 

@@ -266,7 +266,7 @@ void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 	lockdep_assert_held(&ep->lock);
 	kefa_unmap(ep, op->seg, op->nsegs, op->dir);
 	op->nsegs = 0;
-	if (op->has_mr && !kefa_mr_ep_done(ep, op, err, prov_errno))
+	if (op->has_mr && !kefa_direct_mr_done(ep, op, err, prov_errno))
 		return;
 	if (err && !head->err) {
 		head->err = err;

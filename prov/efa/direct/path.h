@@ -85,7 +85,7 @@ static __always_inline void kefa_op_release(struct kefa_ep *ep,
 }
 
 /**
- * kefa_op_end() - queue an operation that ended for kefa_ep_report()
+ * kefa_op_end() - queue an operation that ended for kefa_direct_report()
  * @ep: the endpoint
  * @side: direction of the operation
  * @op: the operation
@@ -111,7 +111,7 @@ static __always_inline bool kefa_goes_inline(u64 what, size_t len)
 }
 
 /**
- * kefa_ep_wr() - get the work request for a slot
+ * kefa_direct_wr() - get the work request for a slot
  * @ep: the endpoint, with fewer than KEFA_HELD_MAX held work requests
  * @op: the slot
  * @nheld: kefa_ep.nheld
@@ -119,9 +119,9 @@ static __always_inline bool kefa_goes_inline(u64 what, size_t len)
  * Context: Process or softirq context, under kefa_ep.lock.
  * Return: the work request, in kefa_ep.held; the caller counts it in nheld, or posts it.
  */
-static __always_inline struct kefa_wr *kefa_ep_wr(struct kefa_ep *ep,
-						  const struct kefa_op *op,
-						  unsigned int nheld)
+static __always_inline struct kefa_wr *kefa_direct_wr(struct kefa_ep *ep,
+						      const struct kefa_op *op,
+						      unsigned int nheld)
 {
 	struct kefa_wr *wr = &ep->wrs[nheld];
 
@@ -156,7 +156,7 @@ static __always_inline void kefa_wr_to(struct kefa_wr *wr, const struct kefa_op 
 }
 
 /**
- * kefa_tx_head() - initialize the head of a send, read or write, and count it
+ * kefa_direct_tx_head() - initialize the head of a send, read or write, and count it
  * @ep: the endpoint
  * @op: slot of the first work request
  * @what: kofi_req.what
@@ -167,9 +167,9 @@ static __always_inline void kefa_wr_to(struct kefa_wr *wr, const struct kefa_op 
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-static __always_inline void kefa_tx_head(struct kefa_ep *ep, struct kefa_op *op,
-					 u64 what, size_t len, struct kefa_ah *ah,
-					 void *context, bool quiet)
+static __always_inline void kefa_direct_tx_head(struct kefa_ep *ep, struct kefa_op *op,
+						u64 what, size_t len, struct kefa_ah *ah,
+						void *context, bool quiet)
 {
 	op->context = context;
 	op->flags = what;
@@ -186,13 +186,13 @@ static __always_inline void kefa_tx_head(struct kefa_ep *ep, struct kefa_op *op,
 }
 
 /**
- * kefa_ep_ring() - post held work requests
+ * kefa_direct_ring() - post held work requests
  * @ep: the endpoint, enabled
  * @n: number of work requests in @ep->held to post
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-static inline void kefa_ep_ring(struct kefa_ep *ep, unsigned int n)
+static inline void kefa_direct_ring(struct kefa_ep *ep, unsigned int n)
 {
 	int ret;
 
@@ -200,28 +200,28 @@ static inline void kefa_ep_ring(struct kefa_ep *ep, unsigned int n)
 	ep->stats.doorbells++;
 	ret = kefa_hw_post_send(&ep->hq, ep->held, n);
 	if (unlikely(ret))
-		kefa_ep_refused(ep, n, ret);
+		kefa_direct_refused(ep, n, ret);
 }
 
 /**
- * kefa_ep_posted() - post the held work requests, unless they wait for more posts
+ * kefa_direct_posted() - post the held work requests, unless they wait for more posts
  * @ep: the endpoint, enabled, after a work request was added
  * @more: another post follows at once
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-static __always_inline void kefa_ep_posted(struct kefa_ep *ep, bool more)
+static __always_inline void kefa_direct_posted(struct kefa_ep *ep, bool more)
 {
 	bool holds = kefa_ep_holds(ep);
 
 	if (ep->nheld == KEFA_HELD_MAX || (!more && !holds))
-		kefa_ep_flush(ep);
+		kefa_direct_flush(ep);
 	else if (!holds)
 		kefa_ep_kick(ep);
 }
 
 /**
- * kefa_rx_post() - post a receive
+ * kefa_direct_rx_post() - post a receive
  * @ep: the endpoint, enabled
  * @wr: the first free entry of @ep->recvs, complete except for the id
  * @op: the operation, with its memory
@@ -232,9 +232,9 @@ static __always_inline void kefa_ep_posted(struct kefa_ep *ep, bool more)
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-static __always_inline void kefa_rx_post(struct kefa_ep *ep, struct kefa_recv_wr *wr,
-					 struct kefa_op *op,
-					 u64 what, void *context, bool quiet, bool more)
+static __always_inline void kefa_direct_rx_post(struct kefa_ep *ep, struct kefa_recv_wr *wr,
+						struct kefa_op *op,
+						u64 what, void *context, bool quiet, bool more)
 {
 	int ret;
 
@@ -248,12 +248,12 @@ static __always_inline void kefa_rx_post(struct kefa_ep *ep, struct kefa_recv_wr
 	ep->stats.recvs++;
 	wr->wr.wr_id = op->id;
 	if (unlikely(wr != ep->recvs || more || kefa_ep_holds(ep))) {
-		kefa_rx_hold(ep, more);
+		kefa_direct_rx_hold(ep, more);
 		return;
 	}
 	ret = kefa_hw_post_recv(&ep->hq, wr, 1);
 	if (unlikely(ret))
-		kefa_rx_refused(ep, 1, ret);
+		kefa_direct_rx_refused(ep, 1, ret);
 }
 
 #endif /* KEFA_PATH_H */

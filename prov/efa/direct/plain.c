@@ -143,20 +143,20 @@ static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 	if (simple)
 		ep->held[0] = wr;
 	else
-		wr = kefa_ep_wr(ep, op, ep->nheld);
+		wr = kefa_direct_wr(ep, op, ep->nheld);
 
 	kefa_wr_to(wr, op, p->what, peer, p->raddr, p->rkey);
 	if (!kefa_plain_data(ep, p, wr, op, simple))
 		return false;
 	kefa_op_begin(ep, &ep->tx, op);
-	kefa_tx_head(ep, op, p->what, p->len, peer->key.ah, p->context,
-		     kefa_plain_quiet(&ep->tx, p));
+	kefa_direct_tx_head(ep, op, p->what, p->len, peer->key.ah, p->context,
+			    kefa_plain_quiet(&ep->tx, p));
 	trace_kefa_post(ep, op, p->addr);
 	if (!simple && kefa_ep_holds(ep)) {
 		ep->nheld++;
-		kefa_ep_posted(ep, false);
+		kefa_direct_posted(ep, false);
 	} else {
-		kefa_ep_ring(ep, 1);
+		kefa_direct_ring(ep, 1);
 	}
 	return true;
 }
@@ -295,8 +295,8 @@ static __always_inline bool kefa_plain_rx_locked(struct kefa_ep *ep,
 	recv->sge[0].addr = p->len ? op->seg[0].dma : ep->dom->nothing_dma;
 	recv->sge[0].length = p->len;
 	recv->wr.num_sge = 1;
-	kefa_rx_post(ep, recv, op, p->what, p->context, kefa_plain_quiet(&ep->rx, p),
-		     false);
+	kefa_direct_rx_post(ep, recv, op, p->what, p->context, kefa_plain_quiet(&ep->rx, p),
+			    false);
 	return true;
 }
 
@@ -420,7 +420,7 @@ static ssize_t kefa_plain_writemsg(struct fid_ep *ep, const struct fi_msg_rma *m
 	return kofi_req_writemsg(ep, msg, flags);
 }
 
-const struct fi_ops_msg kefa_msg_ops = {
+const struct fi_ops_msg kefa_direct_msg_ops = {
 	.recv		= kefa_plain_recv,
 	.recvv		= kofi_req_recvv,
 	.recvmsg	= kefa_plain_recvmsg,
@@ -432,7 +432,7 @@ const struct fi_ops_msg kefa_msg_ops = {
 	.injectdata	= kofi_req_injectdata,
 };
 
-const struct fi_ops_rma kefa_rma_ops = {
+const struct fi_ops_rma kefa_direct_rma_ops = {
 	.read		= kefa_plain_read,
 	.readv		= kofi_req_readv,
 	.readmsg	= kefa_plain_readmsg,

@@ -14,7 +14,7 @@
 #include "path.h"
 
 /**
- * struct kefa_tx - a send, read or write that is being posted
+ * struct kefa_transfer - a send, read or write that is being posted
  * @req: the request
  * @len: length in bytes
  * @in_wr: the data is inline in the work request
@@ -24,7 +24,7 @@
  * @segs: mapped pieces that are posted at once
  * @more: there are more pieces: see rest.c
  */
-struct kefa_tx {
+struct kefa_transfer {
 	const struct kofi_req	*req;
 	size_t			len;
 	bool			in_wr;
@@ -50,7 +50,7 @@ static int kefa_rma_check(const struct kofi_req *req, size_t len)
 	return len > KEFA_MAX_RDMA ? -EMSGSIZE : 0;
 }
 
-static int kefa_tx_check(struct kefa_ep *ep, const struct kofi_req *req)
+static int kefa_direct_tx_check(struct kefa_ep *ep, const struct kofi_req *req)
 {
 	size_t len = iov_iter_count(&req->iter);
 	bool read = req->what & FI_READ;
@@ -74,8 +74,8 @@ static int kefa_tx_check(struct kefa_ep *ep, const struct kofi_req *req)
 }
 
 /* Return: whether the resource has become available before the lock was taken. */
-static bool kefa_has_again(struct kefa_ep *ep, const struct kefa_side *side,
-			   enum kefa_short what)
+static bool kefa_direct_has_again(struct kefa_ep *ep, const struct kefa_side *side,
+				  enum kefa_short what)
 {
 	lockdep_assert_held(&ep->lock);
 	switch (what) {
@@ -91,7 +91,7 @@ static bool kefa_has_again(struct kefa_ep *ep, const struct kefa_side *side,
 }
 
 /**
- * kefa_again_locked() - refuse a post with -EAGAIN
+ * kefa_direct_again_locked() - refuse a post with -EAGAIN
  * @ep: the endpoint, enabled
  * @side: the direction
  * @what: the resource that is lacking
@@ -102,8 +102,8 @@ static bool kefa_has_again(struct kefa_ep *ep, const struct kefa_side *side,
  * Context: Process or softirq context, under kefa_ep.lock.
  * Return: -EAGAIN.
  */
-int kefa_again_locked(struct kefa_ep *ep, struct kefa_side *side,
-		      enum kefa_short what)
+int kefa_direct_again_locked(struct kefa_ep *ep, struct kefa_side *side,
+			     enum kefa_short what)
 {
 	lockdep_assert_held(&ep->lock);
 	ep->stats.again++;
@@ -117,7 +117,7 @@ int kefa_again_locked(struct kefa_ep *ep, struct kefa_side *side,
 }
 
 /**
- * kefa_again() - refuse a post with -EAGAIN, for callers without the lock
+ * kefa_direct_again() - refuse a post with -EAGAIN, for callers without the lock
  * @ep: the endpoint
  * @side: the direction
  * @what: the resource that is lacking
@@ -125,13 +125,13 @@ int kefa_again_locked(struct kefa_ep *ep, struct kefa_side *side,
  * Context: Process or softirq context; doesn't sleep.
  * Return: -EAGAIN, -ENODEV, -FI_EOPBADSTATE.
  */
-int kefa_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what)
+int kefa_direct_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what)
 {
 	int ret;
 
 	spin_lock_bh(&ep->lock);
-	ret = kefa_not_enabled(ep) ?: kefa_again_locked(ep, side, what);
-	if (ret == -EAGAIN && kefa_has_again(ep, side, what)) {
+	ret = kefa_not_enabled(ep) ?: kefa_direct_again_locked(ep, side, what);
+	if (ret == -EAGAIN && kefa_direct_has_again(ep, side, what)) {
 		side->room = true;
 		kefa_ep_kick(ep);
 	}
@@ -140,7 +140,7 @@ int kefa_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what)
 }
 
 /* Refuse a post because the completion queue is full. The queue notifies the ULP itself. */
-static int kefa_cq_full(struct kefa_ep *ep)
+static int kefa_direct_cq_full(struct kefa_ep *ep)
 {
 	spin_lock_bh(&ep->lock);
 	ep->stats.again++;
@@ -148,13 +148,13 @@ static int kefa_cq_full(struct kefa_ep *ep)
 	return kefa_not_enabled(ep) ?: -EAGAIN;
 }
 
-static int kefa_tx_copy(struct kefa_ep *ep, struct kefa_tx *tx)
+static int kefa_direct_tx_copy(struct kefa_ep *ep, struct kefa_transfer *tx)
 {
 	struct iov_iter iter = tx->req->iter;
 	struct kefa_copy *copy = kefa_copy_get(ep);
 
 	if (!copy)
-		return kefa_again(ep, &ep->tx, KEFA_SHORT_COPY);
+		return kefa_direct_again(ep, &ep->tx, KEFA_SHORT_COPY);
 	tx->len = copy_from_iter(copy->data, tx->len, &iter);
 	kefa_dma_sync_for_device(ep->dma, copy->dma, tx->len, DMA_TO_DEVICE);
 	tx->copy = copy;
@@ -173,7 +173,7 @@ static unsigned int kefa_max_runs(const struct kefa_ep *ep,
 	return min_t(u32, KEFA_HELD_MAX, ep->tx.base.size);
 }
 
-static int kefa_tx_data(struct kefa_ep *ep, struct kefa_tx *tx)
+static int kefa_direct_tx_data(struct kefa_ep *ep, struct kefa_transfer *tx)
 {
 	struct kefa_run runs[KEFA_HELD_MAX];
 	int n;
@@ -182,11 +182,11 @@ static int kefa_tx_data(struct kefa_ep *ep, struct kefa_tx *tx)
 	if (tx->in_wr || !tx->len)
 		return 0;
 	if (tx->req->flags & FI_INJECT)
-		return kefa_tx_copy(ep, tx);
+		return kefa_direct_tx_copy(ep, tx);
 	n = kefa_runs(ep, &tx->req->iter, runs, kefa_max_runs(ep, tx->req));
 	if (n == -EMSGSIZE && !(tx->req->what & FI_READ) &&
 	    tx->len <= ep->dom->dev->mtu)
-		return kefa_tx_copy(ep, tx);
+		return kefa_direct_tx_copy(ep, tx);
 	if (n == -EMSGSIZE && tx->req->what & FI_RMA) {
 		tx->more = true;
 		n = 1;
@@ -198,10 +198,10 @@ static int kefa_tx_data(struct kefa_ep *ep, struct kefa_tx *tx)
 	if (!kefa_map(ep, runs, n, tx->segs, tx->dir))
 		return 0;
 	tx->nsegs = 0;
-	return kefa_again(ep, &ep->tx, KEFA_SHORT_DMA);
+	return kefa_direct_again(ep, &ep->tx, KEFA_SHORT_DMA);
 }
 
-static void kefa_tx_undo(struct kefa_ep *ep, struct kefa_tx *tx)
+static void kefa_direct_tx_undo(struct kefa_ep *ep, struct kefa_transfer *tx)
 {
 	kefa_unmap(ep, tx->segs, tx->nsegs, tx->dir);
 	if (tx->copy)
@@ -209,9 +209,9 @@ static void kefa_tx_undo(struct kefa_ep *ep, struct kefa_tx *tx)
 }
 
 /* Set the local memory of a work request: @n pieces of the request, from @first on. */
-static void kefa_tx_sges(struct kefa_ep *ep, struct kefa_tx *tx,
-			 struct kefa_op *op, struct kefa_wr *wr,
-			 unsigned int first, unsigned int n)
+static void kefa_direct_tx_sges(struct kefa_ep *ep, struct kefa_transfer *tx,
+				struct kefa_op *op, struct kefa_wr *wr,
+				unsigned int first, unsigned int n)
 {
 	struct iov_iter iter = tx->req->iter;
 	unsigned int i;
@@ -235,8 +235,8 @@ static void kefa_tx_sges(struct kefa_ep *ep, struct kefa_tx *tx,
 }
 
 /* Queue all pieces but the first of a long transfer. */
-static void kefa_tx_rest(struct kefa_ep *ep, struct kefa_tx *tx,
-			 struct kefa_peer *peer, struct kefa_op *head)
+static void kefa_direct_tx_rest(struct kefa_ep *ep, struct kefa_transfer *tx,
+				struct kefa_peer *peer, struct kefa_op *head)
 {
 	const struct kofi_req *req = tx->req;
 	struct kefa_rest *rest = list_first_entry(&ep->rests_free, struct kefa_rest,
@@ -265,8 +265,8 @@ static void kefa_tx_rest(struct kefa_ep *ep, struct kefa_tx *tx,
 	head->parts++;
 }
 
-static void kefa_tx_post(struct kefa_ep *ep, struct kefa_tx *tx,
-			 struct kefa_peer *peer, unsigned int parts)
+static void kefa_direct_tx_post(struct kefa_ep *ep, struct kefa_transfer *tx,
+				struct kefa_peer *peer, unsigned int parts)
 {
 	const struct kofi_req *req = tx->req;
 	bool rma = req->what & FI_RMA;
@@ -278,13 +278,13 @@ static void kefa_tx_post(struct kefa_ep *ep, struct kefa_tx *tx,
 	for (i = 0; i < parts; i++) {
 		op = kefa_op_take(ep, &ep->tx, head);
 		if (!head)
-			kefa_tx_head(ep, op, req->what, tx->len, peer->key.ah,
-				     req->context, req->quiet ||
-				     kofi_side_quiet(&ep->tx.base, req->flags));
+			kefa_direct_tx_head(ep, op, req->what, tx->len, peer->key.ah,
+					    req->context, req->quiet ||
+					    kofi_side_quiet(&ep->tx.base, req->flags));
 		head = op->head;
-		wr = kefa_ep_wr(ep, op, ep->nheld++);
+		wr = kefa_direct_wr(ep, op, ep->nheld++);
 		kefa_wr_to(wr, op, req->what, peer, raddr, rma ? req->rma->key : 0);
-		kefa_tx_sges(ep, tx, op, wr, i, rma ? min(tx->nsegs, 1U) : tx->nsegs);
+		kefa_direct_tx_sges(ep, tx, op, wr, i, rma ? min(tx->nsegs, 1U) : tx->nsegs);
 		if (tx->nsegs)
 			raddr += tx->segs[i].len;
 	}
@@ -296,11 +296,11 @@ static void kefa_tx_post(struct kefa_ep *ep, struct kefa_tx *tx,
 	if (req->flags & FI_REMOTE_CQ_DATA && !tx->more)
 		kefa_wr_imm(wr, req->data);
 	if (tx->more)
-		kefa_tx_rest(ep, tx, peer, head);
+		kefa_direct_tx_rest(ep, tx, peer, head);
 	trace_kefa_post(ep, head, req->addr);
 }
 
-static int kefa_tx_queue(struct kefa_ep *ep, struct kefa_tx *tx)
+static int kefa_direct_tx_queue(struct kefa_ep *ep, struct kefa_transfer *tx)
 {
 	unsigned int parts = tx->req->what & FI_RMA ? max(tx->nsegs, 1U) : 1;
 	struct kefa_peer *peer;
@@ -311,25 +311,25 @@ static int kefa_tx_queue(struct kefa_ep *ep, struct kefa_tx *tx)
 	if (ret)
 		return ret;
 	if (ep->tx.nfree < parts)
-		return kefa_again_locked(ep, &ep->tx, KEFA_SHORT_SLOT);
+		return kefa_direct_again_locked(ep, &ep->tx, KEFA_SHORT_SLOT);
 	if (tx->more && list_empty(&ep->rests_free))
-		return kefa_again_locked(ep, &ep->tx, KEFA_SHORT_REST);
+		return kefa_direct_again_locked(ep, &ep->tx, KEFA_SHORT_REST);
 	if (ep->nheld + parts > KEFA_HELD_MAX)
-		kefa_ep_flush(ep);
+		kefa_direct_flush(ep);
 	peer = kefa_av_peer(ep->av, tx->req->addr);
 	if (!peer)
 		return -EHOSTUNREACH;
-	kefa_tx_post(ep, tx, peer, parts);
+	kefa_direct_tx_post(ep, tx, peer, parts);
 	if (tx->more)
 		kefa_rests_go(ep);
 	else
-		kefa_ep_posted(ep, tx->req->flags & FI_MORE);
+		kefa_direct_posted(ep, tx->req->flags & FI_MORE);
 	return 0;
 }
 
-static int kefa_tx_go(struct kefa_ep *ep, const struct kofi_req *req)
+static int kefa_direct_tx_go(struct kefa_ep *ep, const struct kofi_req *req)
 {
-	struct kefa_tx tx;
+	struct kefa_transfer tx;
 	int ret;
 
 	tx.req = req;
@@ -338,29 +338,29 @@ static int kefa_tx_go(struct kefa_ep *ep, const struct kofi_req *req)
 	tx.dir = DMA_NONE;
 	tx.nsegs = 0;
 	tx.more = false;
-	ret = kefa_tx_data(ep, &tx);
+	ret = kefa_direct_tx_data(ep, &tx);
 	if (ret)
 		return ret;
 	spin_lock_bh(&ep->lock);
-	ret = kefa_tx_queue(ep, &tx);
+	ret = kefa_direct_tx_queue(ep, &tx);
 	spin_unlock_bh(&ep->lock);
 	if (ret)
-		kefa_tx_undo(ep, &tx);
+		kefa_direct_tx_undo(ep, &tx);
 	return ret;
 }
 
 /* Reserve an entry of the completion queue for a checked request, and post it. */
-static __always_inline int kefa_post(struct kefa_ep *ep, struct kefa_side *side,
-				     const struct kofi_req *req,
-				     int (*go)(struct kefa_ep *ep,
-					       const struct kofi_req *req))
+static __always_inline int kefa_direct_post(struct kefa_ep *ep, struct kefa_side *side,
+					    const struct kofi_req *req,
+					    int (*go)(struct kefa_ep *ep,
+						      const struct kofi_req *req))
 {
 	int ret;
 
 	if (!READ_ONCE(side->nfree))
-		return kefa_again(ep, side, KEFA_SHORT_SLOT);
+		return kefa_direct_again(ep, side, KEFA_SHORT_SLOT);
 	if (kofi_side_reserve(&side->base))
-		return kefa_cq_full(ep);
+		return kefa_direct_cq_full(ep);
 	rcu_read_lock();
 	ret = kefa_not_enabled(ep) ?: go(ep, req);
 	rcu_read_unlock();
@@ -370,27 +370,28 @@ static __always_inline int kefa_post(struct kefa_ep *ep, struct kefa_side *side,
 }
 
 /**
- * kefa_tx() - send, read or write
+ * kefa_direct_tx() - send, read or write
  * @ep_fid: the endpoint
  * @req: the request; not used after the call, but the memory that it describes is
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno.
  */
-static ssize_t kefa_tx(struct fid_ep *ep_fid, struct kofi_req *req)
+static ssize_t kefa_direct_tx(struct fid_ep *ep_fid, struct kofi_req *req)
 {
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 	int ret;
 
 	kofi_req_flags(req, READ_ONCE(ep->tx.base.op_flags));
-	ret = kefa_tx_check(ep, req) ?: kefa_post(ep, &ep->tx, req, kefa_tx_go);
+	ret = kefa_direct_tx_check(ep, req) ?:
+	      kefa_direct_post(ep, &ep->tx, req, kefa_direct_tx_go);
 	if (ret)
 		trace_kefa_refused(ep, req, ret);
 	return ret;
 }
 
-static int kefa_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
-			 const struct kefa_seg *segs, unsigned int n)
+static int kefa_direct_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
+				const struct kefa_seg *segs, unsigned int n)
 {
 	struct kefa_recv_wr *recv = &ep->recvs[ep->nrecvs];
 	struct kefa_op *op;
@@ -402,7 +403,7 @@ static int kefa_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
 	if (ret)
 		return ret;
 	if (!ep->rx.nfree)
-		return kefa_again_locked(ep, &ep->rx, KEFA_SHORT_SLOT);
+		return kefa_direct_again_locked(ep, &ep->rx, KEFA_SHORT_SLOT);
 	op = kefa_op_take(ep, &ep->rx, NULL);
 	op->dir = DMA_FROM_DEVICE;
 	recv->sge[0].addr = ep->dom->nothing_dma;
@@ -414,12 +415,12 @@ static int kefa_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
 	}
 	op->nsegs = n;
 	recv->wr.num_sge = max(n, 1U);
-	kefa_rx_post(ep, recv, op, req->what, req->context,
-		     kofi_side_quiet(&ep->rx.base, req->flags), req->flags & FI_MORE);
+	kefa_direct_rx_post(ep, recv, op, req->what, req->context,
+			    kofi_side_quiet(&ep->rx.base, req->flags), req->flags & FI_MORE);
 	return 0;
 }
 
-static int kefa_rx_go(struct kefa_ep *ep, const struct kofi_req *req)
+static int kefa_direct_rx_go(struct kefa_ep *ep, const struct kofi_req *req)
 {
 	struct kefa_run runs[KEFA_MAX_SGE];
 	struct kefa_seg segs[KEFA_MAX_SGE];
@@ -432,16 +433,16 @@ static int kefa_rx_go(struct kefa_ep *ep, const struct kofi_req *req)
 	if (n < 0)
 		return n;
 	if (kefa_map(ep, runs, n, segs, DMA_FROM_DEVICE))
-		return kefa_again(ep, &ep->rx, KEFA_SHORT_DMA);
+		return kefa_direct_again(ep, &ep->rx, KEFA_SHORT_DMA);
 	spin_lock_bh(&ep->lock);
-	ret = kefa_rx_queue(ep, req, segs, n);
+	ret = kefa_direct_rx_queue(ep, req, segs, n);
 	spin_unlock_bh(&ep->lock);
 	if (ret)
 		kefa_unmap(ep, segs, n, DMA_FROM_DEVICE);
 	return ret;
 }
 
-static int kefa_rx_check(struct kefa_ep *ep, const struct kofi_req *req)
+static int kefa_direct_rx_check(struct kefa_ep *ep, const struct kofi_req *req)
 {
 	int ret;
 
@@ -456,26 +457,27 @@ static int kefa_rx_check(struct kefa_ep *ep, const struct kofi_req *req)
 }
 
 /**
- * kefa_rx() - receive
+ * kefa_direct_rx() - receive
  * @ep_fid: the endpoint
  * @req: the request; not used after the call, but the memory that it describes is
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno.
  */
-static ssize_t kefa_rx(struct fid_ep *ep_fid, struct kofi_req *req)
+static ssize_t kefa_direct_rx(struct fid_ep *ep_fid, struct kofi_req *req)
 {
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 	int ret;
 
 	kofi_req_flags(req, READ_ONCE(ep->rx.base.op_flags));
-	ret = kefa_rx_check(ep, req) ?: kefa_post(ep, &ep->rx, req, kefa_rx_go);
+	ret = kefa_direct_rx_check(ep, req) ?:
+	      kefa_direct_post(ep, &ep->rx, req, kefa_direct_rx_go);
 	if (ret)
 		trace_kefa_refused(ep, req, ret);
 	return ret;
 }
 
-const struct kofi_req_ops kefa_req_ops = {
-	.tx	= kefa_tx,
-	.rx	= kefa_rx,
+const struct kofi_req_ops kefa_direct_req_ops = {
+	.tx	= kefa_direct_tx,
+	.rx	= kefa_direct_rx,
 };

@@ -21,7 +21,7 @@
 #include "../trace.h"
 
 /**
- * kefa_ep_refused() - handle failure to post work requests
+ * kefa_direct_refused() - handle failure to post work requests
  * @ep: the endpoint
  * @n: number of work requests in the list
  * @err: negative errno of the driver
@@ -30,7 +30,7 @@
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err)
+void kefa_direct_refused(struct kefa_ep *ep, unsigned int n, int err)
 {
 	struct kefa_op *op;
 	unsigned int i;
@@ -39,7 +39,7 @@ void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err)
 	for (i = ep->hq.bad; i < n; i++) {
 		op = &ep->ops[lower_32_bits(ep->held[i]->send.wr_id)];
 		if (op->has_mr)
-			kefa_mr_ep_refused(ep);
+			kefa_direct_mr_refused(ep);
 		kefa_op_done(ep, op, -err, 0);
 	}
 	/* The worker notifies the ULP. */
@@ -47,7 +47,7 @@ void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err)
 }
 
 /**
- * kefa_rx_refused() - handle failure to post receives
+ * kefa_direct_rx_refused() - handle failure to post receives
  * @ep: the endpoint
  * @n: number of receives of kefa_ep.recvs in the list
  * @err: negative errno of the driver
@@ -56,7 +56,7 @@ void kefa_ep_refused(struct kefa_ep *ep, unsigned int n, int err)
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-void kefa_rx_refused(struct kefa_ep *ep, unsigned int n, int err)
+void kefa_direct_rx_refused(struct kefa_ep *ep, unsigned int n, int err)
 {
 	unsigned int i;
 
@@ -69,7 +69,7 @@ void kefa_rx_refused(struct kefa_ep *ep, unsigned int n, int err)
 }
 
 /**
- * kefa_rx_flush() - post the held receives
+ * kefa_direct_rx_flush() - post the held receives
  * @ep: the endpoint, enabled
  *
  * A receive that can't be posted completes with an error, because its caller has already
@@ -77,7 +77,7 @@ void kefa_rx_refused(struct kefa_ep *ep, unsigned int n, int err)
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-void kefa_rx_flush(struct kefa_ep *ep)
+void kefa_direct_rx_flush(struct kefa_ep *ep)
 {
 	unsigned int n = ep->nrecvs;
 	int ret;
@@ -86,28 +86,28 @@ void kefa_rx_flush(struct kefa_ep *ep)
 	ep->nrecvs = 0;
 	ret = kefa_hw_post_recv(&ep->hq, ep->recvs, n);
 	if (unlikely(ret))
-		kefa_rx_refused(ep, n, ret);
+		kefa_direct_rx_refused(ep, n, ret);
 }
 
 /**
- * kefa_rx_hold() - count a receive as held, and post the held ones if they needn't wait
+ * kefa_direct_rx_hold() - count a receive as held, and post the held ones if they needn't wait
  * @ep: the endpoint, enabled
  * @more: another receive follows at once
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-void kefa_rx_hold(struct kefa_ep *ep, bool more)
+void kefa_direct_rx_hold(struct kefa_ep *ep, bool more)
 {
 	bool holds = kefa_ep_holds(ep);
 
 	if (++ep->nrecvs == KEFA_RECVS_MAX || (!more && !holds))
-		kefa_rx_flush(ep);
+		kefa_direct_rx_flush(ep);
 	else if (!holds)
 		kefa_ep_kick(ep);
 }
 
 /**
- * kefa_ep_flush() - post the held work requests
+ * kefa_direct_flush() - post the held work requests
  * @ep: the endpoint, enabled
  *
  * A work request that can't be posted completes with an error, because its caller has
@@ -115,21 +115,21 @@ void kefa_rx_hold(struct kefa_ep *ep, bool more)
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-void kefa_ep_flush(struct kefa_ep *ep)
+void kefa_direct_flush(struct kefa_ep *ep)
 {
 	unsigned int n = ep->nheld;
 
 	lockdep_assert_held(&ep->lock);
 	ep->nheld = 0;
 	if (n)
-		kefa_ep_ring(ep, n);
+		kefa_direct_ring(ep, n);
 }
 
-static noinline void kefa_ep_flush_all(struct kefa_ep *ep)
+static noinline void kefa_direct_flush_all(struct kefa_ep *ep)
 {
-	kefa_ep_flush(ep);
+	kefa_direct_flush(ep);
 	if (ep->nrecvs)
-		kefa_rx_flush(ep);
+		kefa_direct_rx_flush(ep);
 }
 
 /* --- operations that succeed --- */
@@ -205,7 +205,7 @@ static void kefa_side_report(struct kefa_side *side, struct kofi_cq_reader *read
 	side->nended = 0;
 }
 
-static __always_inline void kefa_ep_report(struct kefa_ep *ep)
+static __always_inline void kefa_direct_report(struct kefa_ep *ep)
 {
 	if (ep->tx.nended)
 		kefa_side_report(&ep->tx, ep->reader);
@@ -215,7 +215,7 @@ static __always_inline void kefa_ep_report(struct kefa_ep *ep)
 
 /* --- completions of the device --- */
 
-static __always_inline bool kefa_ep_waits_for(const struct kefa_ep *ep, u64 id)
+static __always_inline bool kefa_direct_waits_for(const struct kefa_ep *ep, u64 id)
 {
 	const struct kefa_op *op = &ep->ops[lower_32_bits(id)];
 
@@ -224,14 +224,14 @@ static __always_inline bool kefa_ep_waits_for(const struct kefa_ep *ep, u64 id)
 }
 
 /* Handle less common completions, after reporting the preceding ones. */
-static noinline void kefa_ep_wc_slow(struct kefa_ep *ep, struct kefa_op *op,
-				     const struct ib_wc *ibwc)
+static noinline void kefa_direct_wc_slow(struct kefa_ep *ep, struct kefa_op *op,
+					 const struct ib_wc *ibwc)
 {
-	const struct kefa_wc wc = kefa_wc(ibwc);
+	const struct kefa_wc wc = kefa_wc_read(ibwc);
 
 	if (wc.status == KEFA_STATUS_RNR && !op->has_mr && kefa_rnr_later(ep, op))
 		return;
-	kefa_ep_report(ep);
+	kefa_direct_report(ep);
 	kefa_op_done(ep, op, wc.status ? kefa_status_errno(wc.status) : 0,
 		     wc.status);
 }
@@ -240,9 +240,9 @@ static noinline void kefa_ep_wc_slow(struct kefa_ep *ep, struct kefa_op *op,
  * A peer's write with data consumed a receive of an endpoint that has only messages.
  * Report it as an error, so that the ULP doesn't take its buffer for a message.
  */
-static noinline void kefa_ep_wc_unwanted(struct kefa_ep *ep, struct kefa_op *op)
+static noinline void kefa_direct_wc_unwanted(struct kefa_ep *ep, struct kefa_op *op)
 {
-	kefa_ep_report(ep);
+	kefa_direct_report(ep);
 	op->len = 0;
 	kefa_op_done(ep, op, EPROTO, 0);
 }
@@ -256,18 +256,18 @@ static __always_inline void kefa_op_unmap(struct kefa_ep *ep,
 		kefa_dma_unmap(ep->dma, op->seg[i].dma, op->seg[i].len, op->dir);
 }
 
-static __always_inline void kefa_ep_sent(struct kefa_ep *ep, struct kefa_op *op)
+static __always_inline void kefa_direct_sent(struct kefa_ep *ep, struct kefa_op *op)
 {
 	kefa_op_end(ep, &ep->tx, op);
 	kefa_op_unmap(ep, op);
 	trace_kefa_done(ep, op);
 }
 
-static __always_inline void kefa_ep_received(struct kefa_ep *ep,
-					     struct kefa_op *op,
-					     const struct ib_wc *ibwc)
+static __always_inline void kefa_direct_received(struct kefa_ep *ep,
+						 struct kefa_op *op,
+						 const struct ib_wc *ibwc)
 {
-	const struct kefa_wc wc = kefa_wc(ibwc);
+	const struct kefa_wc wc = kefa_wc_read(ibwc);
 
 	kefa_op_end(ep, &ep->rx, op);
 	kefa_op_unmap(ep, op);
@@ -285,30 +285,30 @@ static __always_inline void kefa_ep_received(struct kefa_ep *ep,
 	trace_kefa_done(ep, op);
 }
 
-static __always_inline void kefa_ep_wc(struct kefa_ep *ep,
-				       const struct ib_wc *wc)
+static __always_inline void kefa_direct_wc(struct kefa_ep *ep,
+					   const struct ib_wc *wc)
 {
 	u32 slot = lower_32_bits(wc->wr_id);
 	struct kefa_op *op = &ep->ops[slot];
 
-	if (unlikely(!kefa_ep_waits_for(ep, wc->wr_id)))
+	if (unlikely(!kefa_direct_waits_for(ep, wc->wr_id)))
 		ep->stats.stale++;
 	else if (unlikely(kefa_wc_failed(wc) | op->more))
-		kefa_ep_wc_slow(ep, op, wc);
-	else if (unlikely(slot >= ep->tx.base.size && kefa_wc(wc).write &&
+		kefa_direct_wc_slow(ep, op, wc);
+	else if (unlikely(slot >= ep->tx.base.size && kefa_wc_read(wc).write &&
 			  !(ep->caps & (FI_RMA | FI_REMOTE_WRITE))))
-		kefa_ep_wc_unwanted(ep, op);
+		kefa_direct_wc_unwanted(ep, op);
 	else if (slot < ep->tx.base.size)
-		kefa_ep_sent(ep, op);
+		kefa_direct_sent(ep, op);
 	else
-		kefa_ep_received(ep, op, wc);
+		kefa_direct_received(ep, op, wc);
 }
 
 /*
  * Operations ended, so a post that was refused may succeed now, and an address handle may
  * have become unused.
  */
-static void kefa_ep_freed(struct kefa_ep *ep)
+static void kefa_direct_freed(struct kefa_ep *ep)
 {
 	lockdep_assert_held(&ep->lock);
 	if (ep->ah_wanted) {
@@ -320,18 +320,18 @@ static void kefa_ep_freed(struct kefa_ep *ep)
 }
 
 /**
- * kefa_ep_map_retry() - notify a ULP whose post failed for lack of DMA space
+ * kefa_direct_map_retry() - notify a ULP whose post failed for lack of DMA space
  * @work: kefa_ep.map_retry
  *
  * Context: Process context.
  */
-void kefa_ep_map_retry(struct work_struct *work)
+void kefa_direct_map_retry(struct work_struct *work)
 {
 	struct kefa_ep *ep = container_of(to_delayed_work(work), struct kefa_ep,
 					  map_retry);
 
 	spin_lock_bh(&ep->lock);
-	kefa_ep_freed(ep);
+	kefa_direct_freed(ep);
 	/* Without rests this may be fabric efa's endpoint, whose worker posts what is held. */
 	if (ep->state == KEFA_EP_ENABLED && !list_empty(&ep->rests))
 		kefa_rests_go(ep);
@@ -339,29 +339,29 @@ void kefa_ep_map_retry(struct work_struct *work)
 	kefa_ep_kick(ep);
 }
 
-static noinline void kefa_ep_wcs(struct kefa_ep *ep, unsigned int n)
+static noinline void kefa_direct_wcs(struct kefa_ep *ep, unsigned int n)
 {
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		kefa_ep_wc(ep, &ep->wcs[i]);
-	kefa_ep_report(ep);
+		kefa_direct_wc(ep, &ep->wcs[i]);
+	kefa_direct_report(ep);
 	if (unlikely(ep->tx.wanted | ep->rx.wanted | ep->ah_wanted))
-		kefa_ep_freed(ep);
+		kefa_direct_freed(ep);
 }
 
 /* Inline, because most polls of a reader find no completions. */
-static __always_inline unsigned int kefa_ep_poll_once(struct kefa_ep *ep)
+static __always_inline unsigned int kefa_direct_poll_once(struct kefa_ep *ep)
 {
 	unsigned int n = kefa_hw_poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
 
 	if (n)
-		kefa_ep_wcs(ep, n);
+		kefa_direct_wcs(ep, n);
 	return n;
 }
 
 /**
- * kefa_ep_poll() - poll for completions
+ * kefa_direct_poll() - poll for completions
  * @ep: the endpoint, with a queue pair
  * @budget: approximate maximum of completions
  *
@@ -372,20 +372,20 @@ static __always_inline unsigned int kefa_ep_poll_once(struct kefa_ep *ep)
  * Context: Process or softirq context, under kefa_ep.lock.
  * Return: number of completions; less than @budget if there are no more.
  */
-unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
+unsigned int kefa_direct_poll(struct kefa_ep *ep, unsigned int budget)
 {
 	unsigned int n, done = 0;
 
 	lockdep_assert_held(&ep->lock);
 	do {
-		n = kefa_ep_poll_once(ep);
+		n = kefa_direct_poll_once(ep);
 		done += n;
 	} while (n == KEFA_POLL_BATCH && done < budget);
 	return done;
 }
 
 /**
- * kefa_ep_fail_all() - complete all outstanding operations except registrations
+ * kefa_direct_fail_all() - complete all outstanding operations except registrations
  * @ep: the endpoint, whose queue pair is destroyed
  * @err: positive errno
  *
@@ -393,7 +393,7 @@ unsigned int kefa_ep_poll(struct kefa_ep *ep, unsigned int budget)
  *
  * Context: Process context, under kefa_ep.lock.
  */
-void kefa_ep_fail_all(struct kefa_ep *ep, int err)
+void kefa_direct_fail_all(struct kefa_ep *ep, int err)
 {
 	struct kefa_op *op;
 	u32 slot;
@@ -406,30 +406,30 @@ void kefa_ep_fail_all(struct kefa_ep *ep, int err)
 		if (op->state != KEFA_OP_POSTED && op->state != KEFA_OP_RNR)
 			continue;
 		if (op->has_mr)
-			kefa_mr_ep_lost(ep, op);
+			kefa_direct_mr_lost(ep, op);
 		else
 			kefa_op_done(ep, op, err, 0);
 	}
-	kefa_ep_freed(ep);
+	kefa_direct_freed(ep);
 }
 
 /*
  * Poll one batch, as posts wait for the lock and it disables softirqs.
  * Return: number of completions.
  */
-static __always_inline unsigned int kefa_ep_take(struct kefa_ep *ep)
+static __always_inline unsigned int kefa_direct_take(struct kefa_ep *ep)
 {
 	unsigned int n;
 
 	if (unlikely(ep->nheld | ep->nrecvs))
-		kefa_ep_flush_all(ep);
-	n = kefa_ep_poll_once(ep);
+		kefa_direct_flush_all(ep);
+	n = kefa_direct_poll_once(ep);
 	if (unlikely(!list_empty(&ep->rests)))
 		kefa_rests_go(ep);
 	return n;
 }
 
-static bool kefa_ep_read_now(struct kefa_ep *ep, struct kofi_cq_reader *reader)
+static bool kefa_direct_read_now(struct kefa_ep *ep, struct kofi_cq_reader *reader)
 {
 	unsigned int n = 0;
 
@@ -437,7 +437,7 @@ static bool kefa_ep_read_now(struct kefa_ep *ep, struct kofi_cq_reader *reader)
 		return false;
 	if (likely(ep->state == KEFA_EP_ENABLED)) {
 		ep->reader = reader;
-		n = kefa_ep_take(ep);
+		n = kefa_direct_take(ep);
 		ep->reader = NULL;
 		WRITE_ONCE(ep->polled, true);
 	}
@@ -445,13 +445,13 @@ static bool kefa_ep_read_now(struct kefa_ep *ep, struct kofi_cq_reader *reader)
 	return n;
 }
 
-static noinline bool kefa_ep_read_last(struct kefa_ep *ep)
+static noinline bool kefa_direct_read_last(struct kefa_ep *ep)
 {
 	bool found = false;
 
 	spin_lock_bh(&ep->lock);
 	if (ep->state == KEFA_EP_ENABLED) {
-		found = kefa_ep_take(ep) || kefa_hw_arm(&ep->hq) > 0;
+		found = kefa_direct_take(ep) || kefa_hw_arm(&ep->hq) > 0;
 		WRITE_ONCE(ep->polled, false);
 		if (found)
 			kefa_ep_watch(ep);
@@ -461,7 +461,7 @@ static noinline bool kefa_ep_read_last(struct kefa_ep *ep)
 }
 
 /**
- * kefa_ep_read() - poll for a reader
+ * kefa_direct_read() - poll for a reader
  * @arg: the endpoint
  * @last: the reader sleeps if there are no completions, so arm the queue
  * @reader: the reader, if it can take completions directly
@@ -471,13 +471,13 @@ static noinline bool kefa_ep_read_last(struct kefa_ep *ep)
  * Context: Process context, under RCU.
  * Return: whether there were completions.
  */
-bool kefa_ep_read(void *arg, bool last, struct kofi_cq_reader *reader)
+bool kefa_direct_read(void *arg, bool last, struct kofi_cq_reader *reader)
 {
-	return last ? kefa_ep_read_last(arg) : kefa_ep_read_now(arg, reader);
+	return last ? kefa_direct_read_last(arg) : kefa_direct_read_now(arg, reader);
 }
 
 /* Return: whether there are more completions; if not, the queue is armed or needn't be. */
-static bool kefa_ep_serve(struct kefa_ep *ep)
+static bool kefa_direct_serve(struct kefa_ep *ep)
 {
 	bool more = false;
 	unsigned int n;
@@ -485,7 +485,7 @@ static bool kefa_ep_serve(struct kefa_ep *ep)
 	spin_lock_bh(&ep->lock);
 	ep->worker = NULL;
 	if (ep->state == KEFA_EP_ENABLED) {
-		n = kefa_ep_take(ep);
+		n = kefa_direct_take(ep);
 		/* Call handlers before arming: completions that arrive meanwhile need no event. */
 		if (n == 0 || (n < KEFA_POLL_BATCH && ep->by_readers))
 			more = kefa_ep_arm(ep);
@@ -497,7 +497,7 @@ static bool kefa_ep_serve(struct kefa_ep *ep)
 }
 
 /* Post the held work requests of handlers that the worker has called. */
-static void kefa_ep_end_handlers(struct kefa_ep *ep)
+static void kefa_direct_end_handlers(struct kefa_ep *ep)
 {
 	/* Only this worker writes @worker, so no lock is needed. */
 	if (!READ_ONCE(ep->worker))
@@ -505,25 +505,25 @@ static void kefa_ep_end_handlers(struct kefa_ep *ep)
 	spin_lock_bh(&ep->lock);
 	ep->worker = NULL;
 	if (ep->state == KEFA_EP_ENABLED)
-		kefa_ep_flush_all(ep);
+		kefa_direct_flush_all(ep);
 	spin_unlock_bh(&ep->lock);
 }
 
 /**
- * kefa_ep_work() - serve an endpoint
+ * kefa_direct_work() - serve an endpoint
  * @work: kefa_ep.work
  *
  * Context: Process context. Calls handlers.
  */
-void kefa_ep_work(struct work_struct *work)
+void kefa_direct_work(struct work_struct *work)
 {
 	struct kefa_ep *ep = container_of(work, struct kefa_ep, work);
 	bool more = true;
 	int i;
 
 	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH && more; i++)
-		more = kefa_ep_serve(ep);
-	kefa_ep_end_handlers(ep);
+		more = kefa_direct_serve(ep);
+	kefa_direct_end_handlers(ep);
 	/* Queue the work again instead of looping, so that other work of this CPU can run. */
 	if (more)
 		kefa_ep_kick(ep);

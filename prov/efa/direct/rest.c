@@ -78,8 +78,8 @@ static void kefa_rest_post(struct kefa_ep *ep, struct kefa_rest *rest,
 	struct kefa_wr *wr;
 
 	if (ep->nheld == KEFA_HELD_MAX)
-		kefa_ep_flush(ep);
-	wr = kefa_ep_wr(ep, op, ep->nheld++);
+		kefa_direct_flush(ep);
+	wr = kefa_direct_wr(ep, op, ep->nheld++);
 	kefa_wr_rdma(wr, op->id, write, rest->head->ah->ah, rest->qpn, rest->qkey,
 		     rest->raddr, rest->rkey);
 	kefa_wr_sge(wr, seg->dma, seg->len);
@@ -158,7 +158,7 @@ void kefa_rests_go(struct kefa_ep *ep)
 	lockdep_assert_held(&ep->lock);
 	list_for_each_entry_safe(rest, next, &ep->rests, list)
 		kefa_rest_go(ep, rest);
-	kefa_ep_flush(ep);
+	kefa_direct_flush(ep);
 }
 
 /**

@@ -57,7 +57,7 @@ void kefa_rnr_fini(struct kefa_ep *ep)
  */
 struct kefa_wr *kefa_rnr_wr(struct kefa_ep *ep, const struct kefa_op *op)
 {
-	struct kefa_again *again = &ep->again[kefa_op_slot(op)];
+	struct kefa_resend *again = &ep->again[kefa_op_slot(op)];
 
 	lockdep_assert_held(&ep->lock);
 	again->end = 0;
@@ -75,7 +75,7 @@ struct kefa_wr *kefa_rnr_wr(struct kefa_ep *ep, const struct kefa_op *op)
 bool kefa_rnr_later(struct kefa_ep *ep, struct kefa_op *op)
 {
 	u32 slot = kefa_op_slot(op);
-	struct kefa_again *again;
+	struct kefa_resend *again;
 
 	lockdep_assert_held(&ep->lock);
 	if (!ep->again || slot >= ep->tx.base.size || ep->state != KEFA_EP_ENABLED)
@@ -100,7 +100,7 @@ static void kefa_rnr_post(struct kefa_ep *ep, u32 slot)
 	struct kefa_op *op = &ep->ops[slot];
 
 	if (ep->nheld == KEFA_HELD_MAX)
-		kefa_ep_flush(ep);
+		kefa_direct_flush(ep);
 	ep->held[ep->nheld++] = wr;
 	kefa_op_set_state(ep, op, KEFA_OP_POSTED);
 	op->id += KEFA_OP_USE;
@@ -127,6 +127,6 @@ void kefa_rnr_work(struct work_struct *work)
 		next = ep->again[slot].next;
 		kefa_rnr_post(ep, slot);
 	}
-	kefa_ep_flush(ep);
+	kefa_direct_flush(ep);
 	spin_unlock_bh(&ep->lock);
 }

@@ -11,12 +11,12 @@ struct kefa_op;
 struct work_struct;
 
 /**
- * struct kefa_again - a work request that may have to be resent
+ * struct kefa_resend - a work request that may have to be resent
  * @wr: the work request, with inline data in its own memory
  * @end: jiffies after which the operation fails; 0 until a receiver was not ready
  * @next: slot of the next waiting work request, plus 1; 0 for none
  */
-struct kefa_again {
+struct kefa_resend {
 	struct kefa_wr	wr;
 	unsigned long	end;
 	u32		next;

@@ -132,7 +132,7 @@ void kefa_rdm_pump(struct kefa_rdm *rdm)
  */
 void kefa_rdm_received(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 {
-	const struct kefa_wc wc = kefa_wc(ibwc);
+	const struct kefa_wc wc = kefa_wc_read(ibwc);
 	struct kefa_rs *rs = kefa_rs_found(rdm, wc.id);
 
 	if (!rs) {

@@ -440,7 +440,7 @@ static void kefa_ts_rnr(struct kefa_rdm *rdm, struct kefa_ts *ts)
  */
 void kefa_ts_done(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 {
-	const struct kefa_wc wc = kefa_wc(ibwc);
+	const struct kefa_wc wc = kefa_wc_read(ibwc);
 	struct kefa_ts *ts = kefa_ts_of(rdm, wc.id);
 	const struct kefa_pkt_row *row;
 	struct kefa_rpeer *peer;
