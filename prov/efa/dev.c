@@ -94,14 +94,15 @@ static bool kefa_dev_picked(const struct kefa_dev *dev, const struct kefa_pick *
 }
 
 /* Append the entries of one fabric, for all usable devices that are picked. */
-static int kefa_fabric_info(const struct kefa_pick *pick, bool rdm, struct fi_info ***last)
+static int kefa_fabric_info(const struct kefa_pick *pick,
+			    const struct kefa_fabric_kind *fabric, struct fi_info ***last)
 {
 	struct kefa_dev *dev;
 
 	list_for_each_entry(dev, &kefa_devs, list) {
 		if (!kefa_dev_picked(dev, pick))
 			continue;
-		**last = kefa_info(dev, rdm);
+		**last = kefa_info(dev, fabric);
 		if (!**last)
 			return -ENOMEM;
 		*last = &(**last)->next;
@@ -112,8 +113,7 @@ static int kefa_fabric_info(const struct kefa_pick *pick, bool rdm, struct fi_in
 /**
  * kefa_devs_info() - describe devices
  * @pick: which devices
- * @list: takes the entries. Those of fabric efa-direct come first, as in libfabric, because
- *	its calls cost less; a ULP that needs more features asks for them in the hints
+ * @list: takes the entries of all fabrics, in the order of kefa_fabrics
  *
  * Context: Process context; sleeps.
  * Return: 0, -ENODATA, -ENOMEM.
@@ -122,12 +122,13 @@ int kefa_devs_info(const struct kefa_pick *pick, struct fi_info **list)
 {
 	struct fi_info **last = list;
 	unsigned int noio;
-	int ret;
+	int i, ret = 0;
 
 	*list = NULL;
 	mutex_lock(&kefa_devs_lock);
 	noio = memalloc_noio_save();
-	ret = kefa_fabric_info(pick, false, &last) ?: kefa_fabric_info(pick, true, &last);
+	for (i = 0; kefa_fabrics[i] && !ret; i++)
+		ret = kefa_fabric_info(pick, kefa_fabrics[i], &last);
 	memalloc_noio_restore(noio);
 	mutex_unlock(&kefa_devs_lock);
 	if (ret) {

@@ -202,9 +202,10 @@ int kefa_probe_dev(struct kefa_dev *dev);
 
 /* info.c */
 
-struct fi_info *kefa_info(const struct kefa_dev *dev, bool rdm);
+struct kefa_fabric_kind;
+
+struct fi_info *kefa_info(const struct kefa_dev *dev, const struct kefa_fabric_kind *fabric);
 int kefa_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		 const struct fi_info *hints, struct fi_info **info);
-u64 kefa_caps(const struct kefa_dev *dev);
 
 #endif /* KEFA_DEV_H */

@@ -6,12 +6,11 @@
 #include <linux/cpumask.h>
 #include <linux/slab.h>
 #include "ah.h"
-#include "av.h"
 #include "dma.h"
 #include "domain.h"
 #include "ep.h"
+#include "kefa.h"
 #include "mr.h"
-#include "rdm/rdm.h"
 
 /* SGEs of length 0 need a valid address, too. */
 static int kefa_nothing_init(struct kefa_domain *dom)
@@ -148,24 +147,6 @@ static void kefa_domain_vector_mask(struct fid_domain *domain,
 			cpumask_set_cpu(cpu, mask);
 }
 
-static const struct fi_ops_domain kefa_domain_ops = {
-	.av_open	= kefa_av_open,
-	.cq_open	= kofi_cq_open,
-	.endpoint	= kefa_ep_open,
-	.cntr_open	= kofi_cntr_open,
-	.mr_regattr	= kefa_mr_regattr,
-	.mr_alloc	= kefa_mr_alloc,
-};
-
-static const struct fi_ops_domain kefa_rdm_domain_ops = {
-	.av_open	= kefa_av_open,
-	.cq_open	= kefa_rdm_cq_open,
-	.endpoint	= kefa_ep_open,
-	.cntr_open	= kofi_cntr_open,
-	.mr_regattr	= kefa_mr_regattr,
-	.mr_alloc	= kefa_mr_alloc,
-};
-
 int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		     struct fid_domain **domain, void *context)
 {
@@ -176,8 +157,7 @@ int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	if (!dom)
 		return -ENOMEM;
 	dom->domain_fid.fid.ops = &kefa_domain_fid_ops;
-	dom->rdm = container_of(fabric, struct kefa_fabric, fabric_fid)->rdm;
-	dom->domain_fid.ops = dom->rdm ? &kefa_rdm_domain_ops : &kefa_domain_ops;
+	dom->domain_fid.ops = &container_of(fabric, struct kefa_fabric, fabric_fid)->kind->domain;
 	INIT_LIST_HEAD(&dom->eps);
 	kefa_pool_init(dom);
 	dom->dev = kefa_dev_find(info->domain_attr->name);

@@ -26,7 +26,6 @@ enum {
  * @dev: device of the domain, referenced
  * @list: in @dev->domains; under @dev->lock
  * @pd: protection domain; NULL after the device was removed
- * @rdm: domain of fabric efa, else of efa-direct
  * @gone: the device was removed; under @dev->lock
  * @refused: objects that the device refused to destroy; under @dev->lock
  * @eps: endpoints of the domain; under @dev->lock
@@ -52,7 +51,6 @@ struct kefa_domain {
 	struct kefa_dev		*dev;
 	struct list_head	list;
 	struct ib_pd		*pd;
-	bool			rdm;
 	bool			gone;
 	struct kefa_refused	refused;
 	struct list_head	eps;

@@ -5,14 +5,9 @@
  * completions; destroy the queue pair, so that the device no longer uses any memory;
  * complete all operations that are still outstanding.
  */
-#include <linux/slab.h>
-#include "copy.h"
-#include "direct/op.h"
-#include "direct/rnr.h"
 #include "ep.h"
 #include "kefa.h"
 #include "mr.h"
-#include "rdm/rdm.h"
 #include "trace.h"
 
 /**
@@ -110,20 +105,9 @@ void kefa_ep_stop(struct kefa_ep *ep)
 
 	/* Workers don't queue these again, because the endpoint refuses posts. */
 	cancel_delayed_work_sync(&ep->map_retry);
-	cancel_delayed_work_sync(&ep->rnr_work);
 	cancel_delayed_work_sync(&ep->idle);
 	cancel_work_sync(&ep->work);
 	ep->kind->fini(ep);
-}
-
-static int kefa_ep_close(struct fid *fid)
-{
-	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
-
-	kefa_ep_stop(ep);
-	/* Readers may still find the endpoint among their queue's sources, under RCU. */
-	kfree_rcu(ep, rcu);
-	return 0;
 }
 
 /* Choose the CPU of the queue pair's vector and of the worker. */
@@ -177,8 +161,7 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	struct kefa_hw_qp_attr attr = {
 		.tx_depth	= ep->tx.base.size,
 		.rx_depth	= ep->rx.base.size,
-		.rnr_retry	= ep->rnr_ms && ep->rnr_retry == FI_EFA_RNR_INFINITE ?
-				  KEFA_RNR_TRIES : ep->rnr_retry,
+		.rnr_retry	= ep->rnr_retry,
 	};
 	int ret;
 
@@ -267,98 +250,33 @@ int kefa_ep_control(struct fid *fid, int command, void *arg)
 	return ret;
 }
 
-static const struct fi_ops kefa_ep_fid_ops = {
-	.close		= kefa_ep_close,
-	.bind		= kefa_ep_bind,
-	.control	= kefa_ep_control,
-};
-
-static int kefa_getopt(struct fid *fid, int level, int optname, void *optval,
-		       size_t *optlen)
-{
-	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
-	const struct kefa_dev *dev = ep->dom->dev;
-	size_t value;
-
-	switch (optname) {
-	case FI_OPT_TX_SIZE:
-		value = ep->tx.base.size;
-		break;
-	case FI_OPT_RX_SIZE:
-		value = ep->rx.base.size;
-		break;
-	case FI_OPT_MAX_MSG_SIZE:
-		value = dev->mtu;
-		break;
-	case FI_OPT_MAX_RMA_SIZE:
-		value = dev->rdma_read || dev->rdma_write ? KEFA_MAX_RDMA : 0;
-		break;
-	case FI_OPT_INJECT_MSG_SIZE:
-	case FI_OPT_INJECT_RMA_SIZE:
-		value = kefa_inject_size(dev);
-		break;
-	case FI_OPT_EFA_RNR_RETRY:
-		value = READ_ONCE(ep->rnr_retry);
-		break;
-	case FI_OPT_RNR_TIMEOUT:
-		value = READ_ONCE(ep->rnr_ms);
-		break;
-	default:
-		return -ENOPROTOOPT;
-	}
-	return kofi_copy_out(optval, optlen, &value, sizeof(value));
-}
-
 /**
- * kefa_set_rnr() - set how long, or how often, sends to a peer without a receive are retried
+ * kefa_set_rnr() - set how often, or how long, sends to a peer without a receive are retried
  * @ep: the endpoint, not enabled yet
- * @optname: FI_OPT_EFA_RNR_RETRY or FI_OPT_RNR_TIMEOUT
+ * @option: kefa_ep.rnr_retry, or the time in milliseconds
  * @value: value of the option
+ * @max: maximum of the option
+ * @any: the value that each device supports
  *
  * Context: Process context; sleeps.
  * Return: 0, -EINVAL, -EOPNOTSUPP, -FI_EOPBADSTATE.
  */
-int kefa_set_rnr(struct kefa_ep *ep, int optname, size_t value)
+int kefa_set_rnr(struct kefa_ep *ep, u32 *option, size_t value, u32 max, u32 any)
 {
-	bool timeout = optname == FI_OPT_RNR_TIMEOUT;
 	int ret = 0;
 
-	if (value > (timeout ? INT_MAX : FI_EFA_RNR_INFINITE))
+	if (value > max)
 		return -EINVAL;
-	/* Both limits need a device that supports a number of retries. */
-	if (value != (timeout ? 0 : FI_EFA_RNR_INFINITE) &&
-	    !ep->dom->dev->rnr_retry_ok)
+	if (value != any && !ep->dom->dev->rnr_retry_ok)
 		return -EOPNOTSUPP;
 	kefa_dev_lock(ep->dom->dev);
-	if (ep->state != KEFA_EP_OPEN)
-		ret = -FI_EOPBADSTATE;
-	else if (timeout)
-		WRITE_ONCE(ep->rnr_ms, value);
+	if (ep->state == KEFA_EP_OPEN)
+		WRITE_ONCE(*option, value);
 	else
-		WRITE_ONCE(ep->rnr_retry, value);
+		ret = -FI_EOPBADSTATE;
 	kefa_dev_unlock(ep->dom->dev);
 	return ret;
 }
-
-static int kefa_setopt(struct fid *fid, int level, int optname,
-		       const void *optval, size_t optlen)
-{
-	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
-	size_t value;
-
-	if (optname != FI_OPT_EFA_RNR_RETRY && optname != FI_OPT_RNR_TIMEOUT)
-		return -ENOPROTOOPT;
-	if (optlen != sizeof(value))
-		return -EINVAL;
-	memcpy(&value, optval, sizeof(value));
-	return kefa_set_rnr(ep, optname, value);
-}
-
-/* There is no cancel, because the device can't cancel work requests. */
-static const struct fi_ops_ep kefa_ep_ops = {
-	.getopt	= kefa_getopt,
-	.setopt	= kefa_setopt,
-};
 
 static int kefa_getname(struct fid *fid, void *addr, size_t *addrlen)
 {
@@ -374,7 +292,7 @@ static int kefa_getname(struct fid *fid, void *addr, size_t *addrlen)
 	return kofi_copy_out(addr, addrlen, &name, sizeof(name));
 }
 
-const struct fi_ops_cm kefa_cm_ops = {
+static const struct fi_ops_cm kefa_cm_ops = {
 	.getname = kefa_getname,
 };
 
@@ -406,12 +324,9 @@ void kefa_ep_init(struct kefa_ep *ep, const struct kefa_ep_kind *kind,
 	ep->rx.base.op_flags = info->rx_attr->op_flags;
 	spin_lock_init(&ep->lock);
 	INIT_LIST_HEAD(&ep->copies);
-	INIT_LIST_HEAD(&ep->rests);
-	INIT_LIST_HEAD(&ep->rests_free);
 	INIT_WORK(&ep->work, work);
 	INIT_DELAYED_WORK(&ep->idle, kefa_ep_idle);
-	INIT_DELAYED_WORK(&ep->map_retry, kefa_direct_map_retry);
-	INIT_DELAYED_WORK(&ep->rnr_work, kefa_rnr_work);
+	INIT_DELAYED_WORK(&ep->map_retry, kefa_ep_map_retry);
 }
 
 /**
@@ -433,70 +348,4 @@ int kefa_ep_add(struct kefa_ep *ep)
 		list_add_tail(&ep->list, &dom->eps);
 	kefa_dev_unlock(dom->dev);
 	return ret;
-}
-
-/* --- fabric efa-direct --- */
-
-static int kefa_direct_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
-{
-	return kefa_ops_init(ep);
-}
-
-static const struct kefa_ep_kind kefa_direct = {
-	.init		= kefa_direct_init,
-	.fini		= kefa_ops_fini,
-	.started	= kefa_plain_limits,
-	.limits		= kefa_plain_limits,
-	.poll		= kefa_direct_poll,
-	.revoked	= kefa_direct_mr_revoked,
-	.keep		= kefa_ops_keep,
-	.fail		= kefa_direct_fail_all,
-	.end		= kefa_copies_fini,
-	.scan		= kefa_ops_scan,
-	.read		= kefa_direct_read,
-};
-
-static bool kefa_ep_possible(const struct kefa_dev *dev,
-			     const struct fi_info *info)
-{
-	const struct fi_ep_attr *attr = info->ep_attr;
-
-	return !(info->caps & ~kefa_caps(dev)) &&
-	       (attr->type == FI_EP_RDM || attr->type == FI_EP_UNSPEC) &&
-	       info->tx_attr->size <= dev->tx_depth &&
-	       info->rx_attr->size <= dev->rx_depth &&
-	       !(info->tx_attr->op_flags & ~KEFA_TX_DEFAULTS) &&
-	       !(info->rx_attr->op_flags & ~KEFA_RX_DEFAULTS);
-}
-
-int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
-		 struct fid_ep **ep, void *context)
-{
-	struct kefa_domain *dom = to_kefa_domain(domain);
-	struct kefa_ep *new;
-	int ret;
-
-	if (dom->rdm)
-		return kefa_rdm_open(domain, info, ep, context);
-	if (!kefa_ep_possible(dom->dev, info))
-		return -EINVAL;
-	new = kzalloc(sizeof(*new), GFP_KERNEL);
-	if (!new)
-		return -ENOMEM;
-	kefa_ep_init(new, &kefa_direct, dom, info, kefa_caps(dom->dev), kefa_direct_work);
-	new->ep_fid.fid.ops = &kefa_ep_fid_ops;
-	new->ep_fid.ops = &kefa_ep_ops;
-	new->ep_fid.msg = &kefa_direct_msg_ops;
-	new->ep_fid.tagged = &kofi_req_tagged_ops;
-	new->ep_fid.rma = &kefa_direct_rma_ops;
-	new->ep_fid.req = &kefa_direct_req_ops;
-	new->tx.base.known = KEFA_TX_DEFAULTS;
-	new->rx.base.known = KEFA_RX_DEFAULTS;
-	ret = kefa_ep_add(new);
-	if (ret) {
-		kfree(new);
-		return ret;
-	}
-	*ep = &new->ep_fid;
-	return 0;
 }

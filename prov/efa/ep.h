@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Endpoints: ep.c, direct/, rdm/. */
+/* Endpoints: ep.c, notify.c. */
 #ifndef KEFA_EP_H
 #define KEFA_EP_H
 
@@ -12,10 +12,8 @@
 #include "hw.h"
 #include "kefa.h"
 
-struct kefa_resend;
 struct kefa_copy;
 struct kefa_op;
-struct kefa_rest;
 struct seq_file;
 
 #define KEFA_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | \
@@ -41,27 +39,8 @@ enum {
 	KEFA_RECVS_MAX		= 16,
 	/* Copy buffers of an endpoint, for injects and data that the device can't gather. */
 	KEFA_COPIES		= 16,
-	/* Maximum outstanding reads and writes of many pieces. */
-	KEFA_RESTS		= 16,
-	/* Maximum outstanding pieces of such a read or write. */
-	KEFA_REST_PARTS		= 16,
-	/* Delay before resending to a receiver that is not ready, and retries of the device. */
-	KEFA_RNR_DELAY_MS	= 10,
+	/* Retries of the device, before the provider resends to a receiver that is not ready. */
 	KEFA_RNR_TRIES		= 3,
-};
-
-/**
- * enum kefa_short - resource whose lack made a post fail with -EAGAIN
- * @KEFA_SHORT_SLOT: a slot
- * @KEFA_SHORT_COPY: a copy buffer
- * @KEFA_SHORT_REST: a record for a transfer of many pieces
- * @KEFA_SHORT_DMA: DMA space, which a completion doesn't necessarily free
- */
-enum kefa_short {
-	KEFA_SHORT_SLOT,
-	KEFA_SHORT_COPY,
-	KEFA_SHORT_REST,
-	KEFA_SHORT_DMA,
 };
 
 enum kefa_ep_state {
@@ -103,7 +82,7 @@ struct kefa_side {
 };
 
 /**
- * struct kefa_limits - lengths of plain calls that may take the fast path of direct/plain.c
+ * struct kefa_limits - lengths of plain calls that may take the fast path
  * @send: one more than the longest send on the fast path, 0 for none
  * @inject: one more than the longest inject on the fast path, 0 for none
  * @read: one more than the longest read on the fast path, 0 for none
@@ -111,7 +90,7 @@ struct kefa_side {
  * @recv: one more than the longest receive on the fast path, 0 for none
  *
  * A limit is 0 if the endpoint isn't enabled, lacks the capability, or has default flags
- * that direct/plain.c doesn't handle.
+ * that the fast path doesn't handle.
  */
 struct kefa_limits {
 	size_t	send;
@@ -168,7 +147,7 @@ struct kefa_news {
 struct kefa_ep;
 
 /**
- * struct kefa_ep_kind - functions that differ between fabrics efa-direct and efa
+ * struct kefa_ep_kind - functions of the endpoints of a fabric
  * @init: allocate memory for operations, and set depths of the queue pair
  * @fini: undo @init; the endpoint isn't enabled, or is stopped
  * @started: the endpoint is enabled; under kefa_ep.lock
@@ -176,13 +155,18 @@ struct kefa_ep;
  *	under kefa_ep.lock
  * @linger: before the endpoint is halted: wait for a short time until answers are sent that peers
  *	wait for; NULL if there are none
- * @poll: kefa_direct_poll(); under kefa_ep.lock
+ * @poll: poll for about a number of completions, and return how many there were; under kefa_ep.lock
+ * @retry: DMA space may be available: post what waits for it; NULL if the worker does that; under
+ *	kefa_ep.lock
  * @keep: kefa_keep() all memory that the device has, and return the number of bytes that
  *	can't be kept; under kefa_ep.lock
  * @fail: the queue pair is destroyed: complete all outstanding operations with a positive
  *	errno; under kefa_ep.lock
  * @revoke: the queue pair is destroyed: destroy the regions that the endpoint registered
  *	itself; NULL if it registers none
+ * @reg: register a mapped region of the ULP, with FI_COMPLETION and FI_MORE; NULL if the domain's
+ *	queue pair registers such regions. Any context but hard interrupts
+ * @inval: invalidate a region that @reg registered
  * @revoked: a region of the endpoint was destroyed instead of being invalidated; with a
  *	positive errno peers may still reach it
  * @end: free the endpoint's own mapped memory, or leak it if the device may still reach it
@@ -192,7 +176,8 @@ struct kefa_ep;
  * @read: kofi_source.poll; any process context
  * @show: print additional lines in debugfs; NULL for none
  *
- * All but @linger, @poll and @read are called under kefa_dev.lock, in process context.
+ * All but @linger, @poll, @retry, @reg, @inval and @read are called under kefa_dev.lock, in process
+ * context.
  */
 struct kefa_ep_kind {
 	int (*init)(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr);
@@ -201,9 +186,12 @@ struct kefa_ep_kind {
 	void (*limits)(struct kefa_ep *ep);
 	void (*linger)(struct kefa_ep *ep);
 	unsigned int (*poll)(struct kefa_ep *ep, unsigned int budget);
+	void (*retry)(struct kefa_ep *ep);
 	size_t (*keep)(struct kefa_ep *ep);
 	void (*fail)(struct kefa_ep *ep, int err);
 	void (*revoke)(struct kefa_ep *ep);
+	int (*reg)(struct kefa_mr *mr, u64 access, u64 flags, void *context);
+	int (*inval)(struct kefa_mr *mr, u64 flags, void *context);
 	void (*revoked)(struct kefa_mr *mr, int err);
 	void (*end)(struct kefa_ep *ep, bool reaches);
 	void (*scan)(struct kefa_ep *ep, u32 scan);
@@ -220,15 +208,10 @@ struct kefa_ep_kind {
  * @caps: capabilities with which the endpoint was opened
  * @av: bound address vector
  * @dma: device that DMA mappings are for
- * @nops: number of slots of both sides
- * @ops: the slots, the sending side's first
- * @again: work requests kept for resending, by slot of the sending side; or NULL
- * @rest_mem: memory of all of @rests and @rests_free
  * @copy_mem: memory of all of @copies
  * @max_map: largest piece that can be mapped
  * @cpu: CPU whose vector the queue pair should have, or -1
  * @work_cpu: CPU of @work, or WORK_CPU_UNBOUND
- * @rnr_ms: FI_OPT_RNR_TIMEOUT, or 0; under kefa_dev.lock
  * @rnr_retry: retries of the queue pair; under kefa_dev.lock
  * @by_readers: only readers of completion queues wait for completions: there are neither
  *	handlers nor counters
@@ -241,11 +224,10 @@ struct kefa_ep_kind {
  *	posts wait for one doorbell, which the worker rings afterwards
  * @state: enum kefa_ep_state
  * @stop_err: errno of operations that complete after the endpoint stopped
- * @ah_wanted: an address handle is waiting to be destroyed until operations are done
  * @polled: a reader has polled since the last run of @idle, and didn't go to sleep
  * @watched: @idle is queued
  * @had_qp: @hq must be destroyed
- * @limits: limits of the fast path of direct/plain.c
+ * @limits: limits of the fast path
  * @tx: sending side
  * @rx: receiving side
  * @stats: counters
@@ -255,18 +237,13 @@ struct kefa_ep_kind {
  * @held: the @nheld work requests that wait for a doorbell
  * @recvs: the @nrecvs receives that wait for a doorbell, followed by the one that is being
  *	posted
- * @wrs: memory of the work requests of @held that aren't kept in @again
+ * @wrs: memory of the work requests of @held
  * @reader: the reader that polls, if it can take completions, see struct kofi_cq_reader
  * @wcs: completions being processed; not on the stack, which would have to be cleared
- * @rnr_first: slot of the first work request to be resent, plus 1; 0 for none
- * @rnr_tail: pointer to which the next work request to be resent is linked
- * @rests: partly posted reads and writes, oldest first
- * @rests_free: free records for @rests
  * @copies: free copy buffers, those that have memory first
  * @work: polls and calls handlers
  * @events: number of the device's events
  * @idle: checks whether readers still poll
- * @rnr_work: resends work requests
  * @map_retry: notifies the ULP some time after a post failed for lack of DMA space
  *
  * The members are grouped by their writers, so that the only cache lines that CPUs contend
@@ -281,16 +258,11 @@ struct kefa_ep {
 	u64			caps;
 	struct kefa_av		*av;
 	struct device		*dma;
-	u32			nops;
-	struct kefa_op		*ops;
-	struct kefa_resend	*again;
-	struct kefa_rest	*rest_mem;
 	struct kefa_copy	*copy_mem;
 	size_t			max_map;
 	int			cpu;
 	int			work_cpu;
-	u32			rnr_ms;
-	u8			rnr_retry;
+	u32			rnr_retry;
 	bool			by_readers;
 	struct rcu_head		rcu;
 	struct list_head	list;
@@ -302,7 +274,6 @@ struct kefa_ep {
 	struct task_struct	*worker;
 	enum kefa_ep_state	state;
 	int			stop_err;
-	bool			ah_wanted;
 	bool			polled;
 	bool			watched;
 	bool			had_qp;
@@ -318,23 +289,16 @@ struct kefa_ep {
 	struct kefa_wr		wrs[KEFA_HELD_MAX];
 	struct kofi_cq_reader	*reader;
 	struct ib_wc		wcs[KEFA_POLL_BATCH];
-	u32			rnr_first;
-	u32			*rnr_tail;
-	struct list_head	rests;
-	struct list_head	rests_free;
 	struct list_head	copies;
 
 	struct work_struct	work ____cacheline_aligned_in_smp;
 	atomic64_t		events;
 	struct delayed_work	idle;
-	struct delayed_work	rnr_work;
 	struct delayed_work	map_retry;
 };
 
-/* io.h and direct/path.h have the inline functions for posting and completing. */
+/* io.h has the inline functions for posting and polling. */
 
-int kefa_ep_open(struct fid_domain *domain, struct fi_info *info,
-		 struct fid_ep **ep, void *context);
 void kefa_ep_init(struct kefa_ep *ep, const struct kefa_ep_kind *kind,
 		  struct kefa_domain *dom, const struct fi_info *info, u64 caps,
 		  work_func_t work);
@@ -342,8 +306,7 @@ int kefa_ep_add(struct kefa_ep *ep);
 void kefa_ep_stop(struct kefa_ep *ep);
 int kefa_ep_bind(struct fid *fid, struct fid *bfid, u64 flags);
 int kefa_ep_control(struct fid *fid, int command, void *arg);
-int kefa_set_rnr(struct kefa_ep *ep, int optname, size_t value);
-extern const struct fi_ops_cm kefa_cm_ops;
+int kefa_set_rnr(struct kefa_ep *ep, u32 *option, size_t value, u32 max, u32 any);
 void kefa_ep_halt(struct kefa_ep *ep, int err);
 void kefa_ep_teardown(struct kefa_ep *ep);
 
@@ -389,35 +352,10 @@ static inline int kefa_not_enabled(const struct kefa_ep *ep)
 void kefa_ep_event(void *arg);
 void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker) __releases(&ep->lock);
 void kefa_ep_idle(struct work_struct *work);
+void kefa_ep_map_retry(struct work_struct *work);
 bool kefa_ep_arm(struct kefa_ep *ep);
 void kefa_ep_read_end(struct kefa_ep *ep, bool found, int self) __releases(&ep->lock);
 struct kefa_news kefa_ep_news(struct kefa_ep *ep);
 void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker);
-
-/* direct/progress.c */
-
-void kefa_direct_work(struct work_struct *work);
-unsigned int kefa_direct_poll(struct kefa_ep *ep, unsigned int budget);
-void kefa_direct_flush(struct kefa_ep *ep);
-void kefa_direct_refused(struct kefa_ep *ep, unsigned int n, int err);
-void kefa_direct_rx_refused(struct kefa_ep *ep, unsigned int n, int err);
-void kefa_direct_rx_flush(struct kefa_ep *ep);
-void kefa_direct_rx_hold(struct kefa_ep *ep, bool more);
-void kefa_direct_fail_all(struct kefa_ep *ep, int err);
-bool kefa_direct_read(void *arg, bool last, struct kofi_cq_reader *reader);
-void kefa_direct_map_retry(struct work_struct *work);
-
-/* direct/post.c */
-
-extern const struct kofi_req_ops kefa_direct_req_ops;
-int kefa_direct_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what);
-int kefa_direct_again_locked(struct kefa_ep *ep, struct kefa_side *side,
-			     enum kefa_short what);
-
-/* direct/plain.c */
-
-void kefa_plain_limits(struct kefa_ep *ep);
-extern const struct fi_ops_msg kefa_direct_msg_ops;
-extern const struct fi_ops_rma kefa_direct_rma_ops;
 
 #endif /* KEFA_EP_H */

@@ -39,6 +39,31 @@ static __always_inline bool kefa_ep_holds(const struct kefa_ep *ep)
 }
 
 /**
+ * kefa_ep_again() - refuse a post with -EAGAIN
+ * @ep: the endpoint, enabled
+ * @side: the direction
+ * @dma: DMA space is lacking, else a slot, a copy buffer or the like
+ *
+ * Completions free slots and copy buffers, and then the worker notifies the ULP. They don't
+ * necessarily free DMA space, so a timer notifies the ULP of that.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: -EAGAIN.
+ */
+static inline int kefa_ep_again(struct kefa_ep *ep, struct kefa_side *side, bool dma)
+{
+	lockdep_assert_held(&ep->lock);
+	ep->stats.again++;
+	side->wanted = true;
+	if (dma) {
+		ep->stats.map_failed++;
+		queue_delayed_work(kefa_wq, &ep->map_retry,
+				   msecs_to_jiffies(KEFA_MAP_RETRY_MS));
+	}
+	return -EAGAIN;
+}
+
+/**
  * kefa_ep_watch() - schedule a check whether readers still poll
  * @ep: the endpoint
  *

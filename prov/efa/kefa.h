@@ -34,6 +34,7 @@
 #include <linux/workqueue.h>
 #include <kofi/provider.h>
 
+struct fi_info;
 struct kefa_dev;
 
 #define KEFA_VERSION	FI_VERSION(0, 1)
@@ -41,13 +42,35 @@ struct kefa_dev;
 /* main.c */
 
 /**
+ * struct kefa_fabric_kind - a fabric that the provider has for each device
+ * @name: name of the fabric
+ * @init: called when the module is loaded; NULL for nothing
+ * @exit: undo @init
+ * @info: set the capabilities of an entry for fi_getinfo(), and the attributes of endpoints
+ * @domain: functions of the fabric's domains
+ */
+struct kefa_fabric_kind {
+	const char		*name;
+	int (*init)(void);
+	void (*exit)(void);
+	void (*info)(const struct kefa_dev *dev, struct fi_info *info);
+	struct fi_ops_domain	domain;
+};
+
+/* direct/ep.c and rdm/ep.c */
+extern const struct kefa_fabric_kind kefa_direct_fabric, kefa_rdm_fabric;
+
+/* The fabrics in the order of fi_getinfo(), and NULL. */
+extern const struct kefa_fabric_kind * const kefa_fabrics[];
+
+/**
  * struct kefa_fabric - an open fabric
  * @fabric_fid: the object
- * @rdm: fabric efa, else efa-direct
+ * @kind: the fabric
  */
 struct kefa_fabric {
-	struct fid_fabric	fabric_fid;
-	bool			rdm;
+	struct fid_fabric		fabric_fid;
+	const struct kefa_fabric_kind	*kind;
 };
 
 extern struct workqueue_struct *kefa_wq, *kefa_cmd_wq;

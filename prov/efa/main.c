@@ -6,7 +6,6 @@
 #include "dev.h"
 #include "domain.h"
 #include "kefa.h"
-#include "rdm/peer.h"
 
 MODULE_DESCRIPTION("kOFI provider for the Elastic Fabric Adapter");
 MODULE_AUTHOR("kOFI maintainers");
@@ -22,6 +21,13 @@ MODULE_IMPORT_NS(KOFI_PROVIDER);
 struct workqueue_struct *kefa_wq;
 /* Unbound, for commands to a device, which take long. */
 struct workqueue_struct *kefa_cmd_wq;
+
+/* The calls of efa-direct cost less; a ULP that needs more features asks for them in the hints. */
+const struct kefa_fabric_kind * const kefa_fabrics[] = {
+	&kefa_direct_fabric,
+	&kefa_rdm_fabric,
+	NULL
+};
 
 static int kefa_fabric_close(struct fid *fid)
 {
@@ -40,17 +46,19 @@ static const struct fi_ops_fabric kefa_fabric_ops = {
 static int kefa_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 			    void *context)
 {
-	bool rdm = !strcmp(attr->name, FI_EFA_FABRIC);
+	const struct kefa_fabric_kind * const *kind = kefa_fabrics;
 	struct kefa_fabric *new;
 
-	if (!rdm && strcmp(attr->name, FI_EFA_FABRIC_DIRECT))
+	while (*kind && strcmp(attr->name, (*kind)->name))
+		kind++;
+	if (!*kind)
 		return -ENODEV;
 	new = kzalloc(sizeof(*new), GFP_KERNEL);
 	if (!new)
 		return -ENOMEM;
 	new->fabric_fid.fid.ops = &kefa_fabric_fid_ops;
 	new->fabric_fid.ops = &kefa_fabric_ops;
-	new->rdm = rdm;
+	new->kind = *kind;
 	*fabric = &new->fabric_fid;
 	return 0;
 }
@@ -64,6 +72,28 @@ const struct kofi_provider kefa_provider = {
 	.fabric		= kefa_fabric_open,
 	.strerror	= kefa_status_text,
 };
+
+/* Undo kefa_fabrics_init() for the first @n fabrics. */
+static void kefa_fabrics_exit(int n)
+{
+	while (n--)
+		if (kefa_fabrics[n]->exit)
+			kefa_fabrics[n]->exit();
+}
+
+static int kefa_fabrics_init(void)
+{
+	int i, ret;
+
+	for (i = 0; kefa_fabrics[i]; i++) {
+		ret = kefa_fabrics[i]->init ? kefa_fabrics[i]->init() : 0;
+		if (ret) {
+			kefa_fabrics_exit(i);
+			return ret;
+		}
+	}
+	return 0;
+}
 
 static int __init kefa_init(void)
 {
@@ -79,7 +109,7 @@ static int __init kefa_init(void)
 		ret = -ENOMEM;
 		goto err_wq;
 	}
-	ret = kefa_rpeer_cache_init();
+	ret = kefa_fabrics_init();
 	if (ret)
 		goto err_cmd_wq;
 	kefa_debugfs_init();
@@ -95,7 +125,7 @@ err_devs:
 	kefa_devs_fini();
 err_debugfs:
 	kefa_debugfs_fini();
-	kefa_rpeer_cache_fini();
+	kefa_fabrics_exit(ARRAY_SIZE(kefa_fabrics) - 1);
 err_cmd_wq:
 	destroy_workqueue(kefa_cmd_wq);
 err_wq:
@@ -110,7 +140,7 @@ static void __exit kefa_exit(void)
 	WARN_ON(kofi_provider_deregister(&kefa_provider));
 	kefa_devs_fini();
 	kefa_debugfs_fini();
-	kefa_rpeer_cache_fini();
+	kefa_fabrics_exit(ARRAY_SIZE(kefa_fabrics) - 1);
 	destroy_workqueue(kefa_cmd_wq);
 	destroy_workqueue(kefa_wq);
 }

@@ -13,6 +13,7 @@
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include "dma.h"
+#include "io.h"
 #include "mr.h"
 #include "trace.h"
 
@@ -345,12 +346,29 @@ static void kefa_mr_release(struct kefa_mr *mr)
 	spin_unlock_bh(&mrq->lock);
 }
 
+/* Detach a region that is being closed from its endpoint, after its outstanding request. */
+static void kefa_mr_leave(struct kefa_mr *mr)
+{
+	struct kefa_dev *dev = mr->dom->dev;
+
+	if (!mr->ep)
+		return;
+	spin_lock_bh(&mr->ep->lock);
+	mr->closing = true;
+	spin_unlock_bh(&mr->ep->lock);
+	kefa_mr_wait(mr);
+	/* Removal and revocation read kefa_mr.ep under this lock. */
+	kefa_dev_lock(dev);
+	mr->ep = NULL;
+	kefa_dev_unlock(dev);
+}
+
 static int kefa_mr_close(struct fid *fid)
 {
 	struct kefa_mr *mr = container_of(fid, struct kefa_mr, mr_fid.fid);
 	struct kefa_dev *dev = mr->dom->dev;
 
-	kefa_direct_mr_leave(mr);
+	kefa_mr_leave(mr);
 	if (mr->max_ents)
 		kefa_mr_inval_wait(mr);
 	/* A removal holds this lock while it ends all registrations. */
@@ -409,7 +427,7 @@ static __always_inline int kefa_mr_post_mapped(struct kefa_mr *mr,
 	if (ret)
 		return ret;
 	if (mr->ep)
-		return kefa_direct_mr_reg(mr, attr->access, flags, attr->context);
+		return mr->ep->kind->reg(mr, attr->access, flags, attr->context);
 	spin_lock_bh(&mrq->lock);
 	mr->internal = false;
 	mr->flags = flags;
@@ -425,11 +443,17 @@ static __always_inline int kefa_mr_post_mapped(struct kefa_mr *mr,
  */
 static noinline int kefa_mr_again(struct kefa_mr *mr, bool dma)
 {
-	if (!mr->ep)
+	struct kefa_ep *ep = mr->ep;
+	int ret = -EAGAIN;
+
+	if (!ep) {
 		kefa_mrq_again(mr, dma);
-	else if (dma)
-		return kefa_direct_again(mr->ep, &mr->ep->tx, KEFA_SHORT_DMA);
-	return -EAGAIN;
+	} else if (dma) {
+		spin_lock_bh(&ep->lock);
+		ret = kefa_not_enabled(ep) ?: kefa_ep_again(ep, &ep->tx, true);
+		spin_unlock_bh(&ep->lock);
+	}
+	return ret;
 }
 
 /* The ULP must not post requests for one region concurrently. */
@@ -477,7 +501,7 @@ static int kefa_mr_post_inval(struct fid_mr *mr_fid, u64 flags, void *context)
 	if (kofi_cq_reserve(mr->cq))
 		return kefa_mr_not_open(mr) ?: -EAGAIN;
 	if (mr->ep) {
-		ret = kefa_direct_mr_inval(mr, flags, context);
+		ret = mr->ep->kind->inval(mr, flags, context);
 		goto out;
 	}
 	spin_lock_bh(&mrq->lock);
@@ -648,8 +672,8 @@ int kefa_mr_alloc(struct fid_domain *domain,
 		return -EOPNOTSUPP;
 	if (!(attr->access & KEFA_MR_REMOTE))
 		return -EINVAL;
-	/* Endpoints of fabric efa use their slots for packets, so use the domain's queue pair. */
-	if (attr->ep && !dom->rdm)
+	/* An endpoint that uses its slots for packets leaves this to the domain's queue pair. */
+	if (attr->ep && to_kefa_ep(attr->ep)->kind->reg)
 		ep = to_kefa_ep(attr->ep);
 	if (attr->max_pages > dom->dev->max_mr_pages)
 		return -EMSGSIZE;

@@ -11,6 +11,8 @@
 #include "ep.h"
 #include "mem.h"
 
+struct kefa_op;
+
 /* mr_pool.c */
 
 /**
@@ -129,17 +131,6 @@ int kefa_mr_map_iter(struct kefa_mr *mr, const struct iov_iter *iter, u64 access
 int kefa_mr_map_one(struct kefa_mr *mr, void *buf, size_t len, u64 access);
 void kefa_mr_own_end(struct kefa_mr *mr);
 void kefa_mr_disown(struct kefa_mr *mr);
-
-/* direct/mr.c */
-
-int kefa_direct_mr_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context);
-int kefa_direct_mr_inval(struct kefa_mr *mr, u64 flags, void *context);
-bool kefa_direct_mr_done(struct kefa_ep *ep, struct kefa_op *op, int err, u32 prov_errno);
-void kefa_direct_mr_look(struct kefa_ep *ep);
-void kefa_direct_mr_refused(struct kefa_ep *ep);
-void kefa_direct_mr_lost(struct kefa_ep *ep, struct kefa_op *op);
-void kefa_direct_mr_revoked(struct kefa_mr *mr, int err);
-void kefa_direct_mr_leave(struct kefa_mr *mr);
 
 /* mr_map.c */
 

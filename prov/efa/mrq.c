@@ -304,6 +304,25 @@ static void kefa_mrq_look_again(struct kefa_mrq *mrq)
 }
 
 /*
+ * Poll an endpoint if registrations are outstanding, so that a delayed reader or worker isn't
+ * taken for a silent device.
+ */
+static void kefa_mrq_look_at(struct kefa_ep *ep)
+{
+	struct kefa_news news = { };
+
+	spin_lock_bh(&ep->lock);
+	if (ep->nregs != ep->nregs_done && ep->state == KEFA_EP_ENABLED) {
+		ep->kind->poll(ep, KEFA_POLL_BUDGET);
+		news = kefa_ep_news(ep);
+		/* The worker arms the queue again. */
+		kefa_ep_kick(ep);
+	}
+	spin_unlock_bh(&ep->lock);
+	kefa_ep_tell(ep, news, false);
+}
+
+/*
  * A working device registers memory in microseconds, independently of peers. If no
  * registration has completed for half a minute, the device counts as silent.
  */
@@ -326,7 +345,7 @@ static void kefa_mrq_watch(struct work_struct *work)
 
 	kefa_dev_lock(dom->dev);
 	list_for_each_entry(ep, &dom->eps, list) {
-		kefa_direct_mr_look(ep);
+		kefa_mrq_look_at(ep);
 		busy += READ_ONCE(ep->nregs) - READ_ONCE(ep->nregs_done);
 		done += READ_ONCE(ep->nregs_done);
 	}

@@ -155,3 +155,23 @@ void kefa_ep_read_end(struct kefa_ep *ep, bool found, int self)
 {
 	__kefa_ep_read_end(ep, found, self);
 }
+
+/**
+ * kefa_ep_map_retry() - notify a ULP whose post failed for lack of DMA space
+ * @work: kefa_ep.map_retry
+ *
+ * Context: Process context.
+ */
+void kefa_ep_map_retry(struct work_struct *work)
+{
+	struct kefa_ep *ep = container_of(to_delayed_work(work), struct kefa_ep,
+					  map_retry);
+
+	spin_lock_bh(&ep->lock);
+	ep->tx.room |= ep->tx.wanted;
+	ep->rx.room |= ep->rx.wanted;
+	if (ep->state == KEFA_EP_ENABLED && ep->kind->retry)
+		ep->kind->retry(ep);
+	spin_unlock_bh(&ep->lock);
+	kefa_ep_kick(ep);
+}

@@ -12,11 +12,11 @@
 #define KEFA_TRACE_H
 
 #include <linux/tracepoint.h>
-#include "direct/op.h"
 #include "ep.h"
 #include "mr.h"
-#include "rdm/packet.h"
-#include "rdm/peer.h"
+
+struct kefa_op;
+struct kefa_rpeer;
 
 #define kefa_show_op(flags)						\
 	__print_flags(flags, "|",					\

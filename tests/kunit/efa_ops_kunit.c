@@ -58,12 +58,13 @@ static bool slot_is_clean(const struct kefa_op *op)
 static void expect_idle(struct kunit *test, struct efa_scene *scene)
 {
 	struct kefa_ep *ep = efa_ep(scene);
+	struct kefa_direct *direct = to_kefa_direct(ep);
 	unsigned int i, clean = 0;
 
 	efa_expect_nothing(test, scene);
-	for (i = 0; i < ep->nops; i++)
-		clean += slot_is_clean(&ep->ops[i]);
-	KUNIT_EXPECT_EQ(test, clean, ep->nops);
+	for (i = 0; i < direct->nops; i++)
+		clean += slot_is_clean(&direct->ops[i]);
+	KUNIT_EXPECT_EQ(test, clean, direct->nops);
 	KUNIT_EXPECT_EQ(test, ep->tx.nfree, ep->tx.base.size);
 	KUNIT_EXPECT_EQ(test, ep->rx.nfree, ep->rx.base.size);
 	KUNIT_EXPECT_EQ(test, list_count_nodes(&ep->copies), KEFA_COPIES);

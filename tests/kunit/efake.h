@@ -23,7 +23,7 @@
 #include <linux/spinlock.h>
 #include "../../prov/efa/ah.h"
 #include "../../prov/efa/av.h"
-#include "../../prov/efa/direct/op.h"
+#include "../../prov/efa/direct/direct.h"
 #include "../../prov/efa/dma.h"
 #include "../../prov/efa/ep.h"
 #include "../../prov/efa/kefa.h"

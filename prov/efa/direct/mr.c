@@ -5,7 +5,6 @@
  * endpoints. A region belongs to its endpoint until the region is closed. Then the domain's
  * queue pair invalidates the last registration.
  */
-#include "../ep.h"
 #include "../kefa.h"
 #include "../mr.h"
 #include "path.h"
@@ -57,7 +56,7 @@ int kefa_direct_mr_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context)
 	spin_lock_bh(&ep->lock);
 	ret = kefa_not_enabled(ep);
 	if (!ret && !ep->tx.nfree)
-		ret = kefa_direct_again_locked(ep, &ep->tx, KEFA_SHORT_SLOT);
+		ret = kefa_ep_again(ep, &ep->tx, false);
 	if (!ret) {
 		wr = kefa_direct_mr_begin(mr, flags, context);
 		kefa_wr_reg(wr, mr->id, ibmr, kefa_mr_ib_access(access));
@@ -91,7 +90,7 @@ int kefa_direct_mr_inval(struct kefa_mr *mr, u64 flags, void *context)
 	if (!ret && mr->state != KEFA_MR_VALID)
 		ret = -EINVAL;
 	if (!ret && !ep->tx.nfree)
-		ret = kefa_direct_again_locked(ep, &ep->tx, KEFA_SHORT_SLOT);
+		ret = kefa_ep_again(ep, &ep->tx, false);
 	if (!ret) {
 		wr = kefa_direct_mr_begin(mr, flags, context);
 		kefa_wr_inv(wr, mr->id, mr->fr->mr);
@@ -212,50 +211,4 @@ void kefa_direct_mr_revoked(struct kefa_mr *mr, int err)
 	news = kefa_ep_news(ep);
 	spin_unlock_bh(&ep->lock);
 	kefa_ep_tell(ep, news, false);
-}
-
-/**
- * kefa_direct_mr_look() - poll if registrations are outstanding
- * @ep: the endpoint
- *
- * Called by the domain's watch, so that it doesn't take a delayed reader or worker for a
- * silent device.
- *
- * Context: Process context, under kefa_dev.lock.
- */
-void kefa_direct_mr_look(struct kefa_ep *ep)
-{
-	struct kefa_news news = { };
-
-	spin_lock_bh(&ep->lock);
-	if (ep->nregs != ep->nregs_done && ep->state == KEFA_EP_ENABLED) {
-		ep->kind->poll(ep, KEFA_POLL_BUDGET);
-		news = kefa_ep_news(ep);
-		/* The worker arms the queue again. */
-		kefa_ep_kick(ep);
-	}
-	spin_unlock_bh(&ep->lock);
-	kefa_ep_tell(ep, news, false);
-}
-
-/**
- * kefa_direct_mr_leave() - detach a region that is being closed from its endpoint
- * @mr: the region; waits until it has no outstanding request
- *
- * Context: Process context; sleeps.
- */
-void kefa_direct_mr_leave(struct kefa_mr *mr)
-{
-	struct kefa_dev *dev = mr->dom->dev;
-
-	if (!mr->ep)
-		return;
-	spin_lock_bh(&mr->ep->lock);
-	mr->closing = true;
-	spin_unlock_bh(&mr->ep->lock);
-	kefa_mr_wait(mr);
-	/* Removal and revocation read kefa_mr.ep under this lock. */
-	kefa_dev_lock(dev);
-	mr->ep = NULL;
-	kefa_dev_unlock(dev);
 }

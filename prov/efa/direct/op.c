@@ -9,7 +9,6 @@
  * repeated completion differs from an expected one.
  */
 #include <linux/slab.h>
-#include "../ep.h"
 #include "../mr.h"
 #include "path.h"
 #include "../trace.h"
@@ -23,14 +22,15 @@
  */
 size_t kefa_ops_keep(struct kefa_ep *ep)
 {
+	struct kefa_direct *direct = to_kefa_direct(ep);
 	const struct kefa_op *op;
 	size_t lost = 0;
 	u32 slot;
 	int i;
 
 	lockdep_assert_held(&ep->lock);
-	for (slot = 0; slot < ep->nops; slot++) {
-		op = &ep->ops[slot];
+	for (slot = 0; slot < direct->nops; slot++) {
+		op = &direct->ops[slot];
 		for (i = 0; op->state != KEFA_OP_FREE && i < op->nsegs; i++)
 			lost += kefa_keep(op->seg[i].phys, op->seg[i].len);
 	}
@@ -46,17 +46,18 @@ size_t kefa_ops_keep(struct kefa_ep *ep)
  */
 void kefa_ops_scan(struct kefa_ep *ep, u32 scan)
 {
+	struct kefa_direct *direct = to_kefa_direct(ep);
 	struct kefa_op *op;
 	u32 slot;
 
 	lockdep_assert_held(&ep->lock);
-	for (slot = 0; ep->ops && slot < ep->tx.base.size; slot++) {
-		op = &ep->ops[slot];
+	for (slot = 0; direct->ops && slot < ep->tx.base.size; slot++) {
+		op = &direct->ops[slot];
 		/* Skip registrations, which have no address handle. */
 		if (op->state == KEFA_OP_FREE || op->head != op || !op->ah)
 			continue;
 		op->ah->seen = scan;
-		ep->ah_wanted |= !atomic_read(&op->ah->users);
+		direct->ah_wanted |= !atomic_read(&op->ah->users);
 	}
 }
 
@@ -65,7 +66,7 @@ void kefa_ops_scan(struct kefa_ep *ep, u32 scan)
 static void kefa_slot_init(struct kefa_ep *ep, struct kefa_side *side,
 			   u32 slot)
 {
-	struct kefa_op *op = &ep->ops[slot];
+	struct kefa_op *op = &to_kefa_direct(ep)->ops[slot];
 
 	op->id = slot;
 	op->head = op;
@@ -84,28 +85,29 @@ static void kefa_slot_init(struct kefa_ep *ep, struct kefa_side *side,
  */
 int kefa_ops_init(struct kefa_ep *ep)
 {
+	struct kefa_direct *direct = to_kefa_direct(ep);
 	int ret;
 	u32 i;
 
 	ep->dma = ep->dom->dev->dma;
 	ep->max_map = min_t(size_t, kefa_dma_max_map(ep->dma), KEFA_MAX_RDMA);
-	ep->nops = ep->tx.base.size + ep->rx.base.size;
-	ep->ops = kvcalloc(ep->nops, sizeof(*ep->ops), GFP_KERNEL);
-	if (!ep->ops)
+	direct->nops = ep->tx.base.size + ep->rx.base.size;
+	direct->ops = kvcalloc(direct->nops, sizeof(*direct->ops), GFP_KERNEL);
+	if (!direct->ops)
 		return -ENOMEM;
 	ret = kefa_copies_init(ep) ?: kefa_rests_init(ep) ?: kefa_rnr_init(ep);
 	if (ret) {
 		kefa_rests_fini(ep);
 		kefa_copies_fini(ep, false);
-		kvfree(ep->ops);
-		ep->ops = NULL;
+		kvfree(direct->ops);
+		direct->ops = NULL;
 		return ret;
 	}
 	ep->tx.ended_tail = &ep->tx.ended;
 	ep->rx.ended_tail = &ep->rx.ended;
 	ep->tx.first = NULL;
 	ep->rx.first = NULL;
-	for (i = ep->nops; i--;)
+	for (i = direct->nops; i--;)
 		kefa_slot_init(ep, i < ep->tx.base.size ? &ep->tx : &ep->rx, i);
 	for (i = 0; i < ARRAY_SIZE(ep->wrs); i++)
 		kefa_wr_init(&ep->wrs[i], ep->dom->pd);
@@ -122,11 +124,13 @@ int kefa_ops_init(struct kefa_ep *ep)
  */
 void kefa_ops_fini(struct kefa_ep *ep)
 {
+	struct kefa_direct *direct = to_kefa_direct(ep);
+
 	kefa_copies_fini(ep, false);
 	kefa_rests_fini(ep);
 	kefa_rnr_fini(ep);
-	kvfree(ep->ops);
-	ep->ops = NULL;
+	kvfree(direct->ops);
+	direct->ops = NULL;
 	ep->tx.nfree = 0;
 	ep->rx.nfree = 0;
 }

@@ -97,7 +97,7 @@ void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 void kefa_op_part_done(struct kefa_ep *ep, struct kefa_op *head);
 
 /**
- * kefa_op_slot() - index of an operation in kefa_ep.ops
+ * kefa_op_slot() - index of an operation in kefa_direct.ops
  * @op: the operation
  *
  * Context: Any.

@@ -3,13 +3,10 @@
 #ifndef KEFA_PATH_H
 #define KEFA_PATH_H
 
-#include "../copy.h"
 #include "../io.h"
 #include "../mem.h"
 #include "../trace.h"
-#include "op.h"
-#include "rest.h"
-#include "rnr.h"
+#include "direct.h"
 
 /* Return: whether a transition between states is valid. */
 static __always_inline bool kefa_op_may(enum kefa_op_state from,
@@ -125,7 +122,7 @@ static __always_inline struct kefa_wr *kefa_direct_wr(struct kefa_ep *ep,
 {
 	struct kefa_wr *wr = &ep->wrs[nheld];
 
-	if (unlikely(ep->again))
+	if (unlikely(to_kefa_direct(ep)->again))
 		wr = kefa_rnr_wr(ep, op);
 	ep->held[nheld] = wr;
 	return wr;

@@ -9,7 +9,6 @@
  * Any other call, and any call that fails here, takes the slow path of post.c, which returns
  * and counts all errors.
  */
-#include "../ep.h"
 #include "path.h"
 
 /* Flags whose operations take the slow path. */
@@ -188,7 +187,7 @@ static __always_inline bool kefa_plain_try(struct kefa_ep *ep,
 static __always_inline bool kefa_plain_locked(struct kefa_ep *ep,
 					      const struct kefa_plain *p)
 {
-	if (likely(!ep->worker && !ep->again))
+	if (likely(!ep->worker && !to_kefa_direct(ep)->again))
 		return kefa_plain_try(ep, p, true);
 	return kefa_plain_try(ep, p, false);
 }

@@ -9,9 +9,22 @@
  * pieces of contiguous memory directly. Other sends, and injects, are copied to a copy
  * buffer of the endpoint. A read or write has one work request for each piece.
  */
-#include "../ep.h"
 #include "../kefa.h"
 #include "path.h"
+
+/**
+ * enum kefa_short - resource whose lack made a post fail with -EAGAIN
+ * @KEFA_SHORT_SLOT: a slot
+ * @KEFA_SHORT_COPY: a copy buffer
+ * @KEFA_SHORT_REST: a record for a transfer of many pieces
+ * @KEFA_SHORT_DMA: DMA space, which a completion doesn't necessarily free
+ */
+enum kefa_short {
+	KEFA_SHORT_SLOT,
+	KEFA_SHORT_COPY,
+	KEFA_SHORT_REST,
+	KEFA_SHORT_DMA,
+};
 
 /**
  * struct kefa_transfer - a send, read or write that is being posted
@@ -84,36 +97,10 @@ static bool kefa_direct_has_again(struct kefa_ep *ep, const struct kefa_side *si
 	case KEFA_SHORT_COPY:
 		return kefa_copy_ready(ep);
 	case KEFA_SHORT_REST:
-		return !list_empty(&ep->rests_free);
+		return !list_empty(&to_kefa_direct(ep)->rests_free);
 	default:
 		return false;
 	}
-}
-
-/**
- * kefa_direct_again_locked() - refuse a post with -EAGAIN
- * @ep: the endpoint, enabled
- * @side: the direction
- * @what: the resource that is lacking
- *
- * Completions free slots and copy buffers, and then the worker notifies the ULP. They don't
- * necessarily free DMA space, so a timer notifies the ULP of that.
- *
- * Context: Process or softirq context, under kefa_ep.lock.
- * Return: -EAGAIN.
- */
-int kefa_direct_again_locked(struct kefa_ep *ep, struct kefa_side *side,
-			     enum kefa_short what)
-{
-	lockdep_assert_held(&ep->lock);
-	ep->stats.again++;
-	side->wanted = true;
-	if (what == KEFA_SHORT_DMA) {
-		ep->stats.map_failed++;
-		queue_delayed_work(kefa_wq, &ep->map_retry,
-				   msecs_to_jiffies(KEFA_MAP_RETRY_MS));
-	}
-	return -EAGAIN;
 }
 
 /**
@@ -125,12 +112,12 @@ int kefa_direct_again_locked(struct kefa_ep *ep, struct kefa_side *side,
  * Context: Process or softirq context; doesn't sleep.
  * Return: -EAGAIN, -ENODEV, -FI_EOPBADSTATE.
  */
-int kefa_direct_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what)
+static int kefa_direct_again(struct kefa_ep *ep, struct kefa_side *side, enum kefa_short what)
 {
 	int ret;
 
 	spin_lock_bh(&ep->lock);
-	ret = kefa_not_enabled(ep) ?: kefa_direct_again_locked(ep, side, what);
+	ret = kefa_not_enabled(ep) ?: kefa_ep_again(ep, side, what == KEFA_SHORT_DMA);
 	if (ret == -EAGAIN && kefa_direct_has_again(ep, side, what)) {
 		side->room = true;
 		kefa_ep_kick(ep);
@@ -238,11 +225,12 @@ static void kefa_direct_tx_sges(struct kefa_ep *ep, struct kefa_transfer *tx,
 static void kefa_direct_tx_rest(struct kefa_ep *ep, struct kefa_transfer *tx,
 				struct kefa_peer *peer, struct kefa_op *head)
 {
+	struct kefa_direct *direct = to_kefa_direct(ep);
 	const struct kofi_req *req = tx->req;
-	struct kefa_rest *rest = list_first_entry(&ep->rests_free, struct kefa_rest,
+	struct kefa_rest *rest = list_first_entry(&direct->rests_free, struct kefa_rest,
 						  list);
 
-	list_move_tail(&rest->list, &ep->rests);
+	list_move_tail(&rest->list, &direct->rests);
 	rest->head = head;
 	rest->iter = req->iter;
 	/* Copy a single kvec, because that of a plain call is on the stack. */
@@ -311,9 +299,9 @@ static int kefa_direct_tx_queue(struct kefa_ep *ep, struct kefa_transfer *tx)
 	if (ret)
 		return ret;
 	if (ep->tx.nfree < parts)
-		return kefa_direct_again_locked(ep, &ep->tx, KEFA_SHORT_SLOT);
-	if (tx->more && list_empty(&ep->rests_free))
-		return kefa_direct_again_locked(ep, &ep->tx, KEFA_SHORT_REST);
+		return kefa_ep_again(ep, &ep->tx, false);
+	if (tx->more && list_empty(&to_kefa_direct(ep)->rests_free))
+		return kefa_ep_again(ep, &ep->tx, false);
 	if (ep->nheld + parts > KEFA_HELD_MAX)
 		kefa_direct_flush(ep);
 	peer = kefa_av_peer(ep->av, tx->req->addr);
@@ -403,7 +391,7 @@ static int kefa_direct_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
 	if (ret)
 		return ret;
 	if (!ep->rx.nfree)
-		return kefa_direct_again_locked(ep, &ep->rx, KEFA_SHORT_SLOT);
+		return kefa_ep_again(ep, &ep->rx, false);
 	op = kefa_op_take(ep, &ep->rx, NULL);
 	op->dir = DMA_FROM_DEVICE;
 	recv->sge[0].addr = ep->dom->nothing_dma;

@@ -14,7 +14,6 @@
  *   whether they still poll.
  */
 #include <linux/lockdep.h>
-#include "../ep.h"
 #include "../kefa.h"
 #include "../mr.h"
 #include "path.h"
@@ -37,7 +36,7 @@ void kefa_direct_refused(struct kefa_ep *ep, unsigned int n, int err)
 
 	lockdep_assert_held(&ep->lock);
 	for (i = ep->hq.bad; i < n; i++) {
-		op = &ep->ops[lower_32_bits(ep->held[i]->send.wr_id)];
+		op = &to_kefa_direct(ep)->ops[lower_32_bits(ep->held[i]->send.wr_id)];
 		if (op->has_mr)
 			kefa_direct_mr_refused(ep);
 		kefa_op_done(ep, op, -err, 0);
@@ -58,12 +57,13 @@ void kefa_direct_refused(struct kefa_ep *ep, unsigned int n, int err)
  */
 void kefa_direct_rx_refused(struct kefa_ep *ep, unsigned int n, int err)
 {
+	struct kefa_direct *direct = to_kefa_direct(ep);
 	unsigned int i;
 
 	lockdep_assert_held(&ep->lock);
 
 	for (i = ep->hq.bad; i < n; i++)
-		kefa_op_done(ep, &ep->ops[lower_32_bits(ep->recvs[i].wr.wr_id)], -err, 0);
+		kefa_op_done(ep, &direct->ops[lower_32_bits(ep->recvs[i].wr.wr_id)], -err, 0);
 	/* The worker notifies the ULP. */
 	kefa_ep_kick(ep);
 }
@@ -217,9 +217,10 @@ static __always_inline void kefa_direct_report(struct kefa_ep *ep)
 
 static __always_inline bool kefa_direct_waits_for(const struct kefa_ep *ep, u64 id)
 {
-	const struct kefa_op *op = &ep->ops[lower_32_bits(id)];
+	const struct kefa_direct *direct = to_kefa_direct(ep);
+	const struct kefa_op *op = &direct->ops[lower_32_bits(id)];
 
-	return lower_32_bits(id) < ep->nops && op->id == id &&
+	return lower_32_bits(id) < direct->nops && op->id == id &&
 	       op->state == KEFA_OP_POSTED;
 }
 
@@ -289,7 +290,7 @@ static __always_inline void kefa_direct_wc(struct kefa_ep *ep,
 					   const struct ib_wc *wc)
 {
 	u32 slot = lower_32_bits(wc->wr_id);
-	struct kefa_op *op = &ep->ops[slot];
+	struct kefa_op *op = &to_kefa_direct(ep)->ops[slot];
 
 	if (unlikely(!kefa_direct_waits_for(ep, wc->wr_id)))
 		ep->stats.stale++;
@@ -310,33 +311,15 @@ static __always_inline void kefa_direct_wc(struct kefa_ep *ep,
  */
 static void kefa_direct_freed(struct kefa_ep *ep)
 {
+	struct kefa_direct *direct = to_kefa_direct(ep);
+
 	lockdep_assert_held(&ep->lock);
-	if (ep->ah_wanted) {
-		ep->ah_wanted = false;
+	if (direct->ah_wanted) {
+		direct->ah_wanted = false;
 		kefa_ahs_idle(ep->dom);
 	}
 	ep->tx.room |= ep->tx.wanted;
 	ep->rx.room |= ep->rx.wanted;
-}
-
-/**
- * kefa_direct_map_retry() - notify a ULP whose post failed for lack of DMA space
- * @work: kefa_ep.map_retry
- *
- * Context: Process context.
- */
-void kefa_direct_map_retry(struct work_struct *work)
-{
-	struct kefa_ep *ep = container_of(to_delayed_work(work), struct kefa_ep,
-					  map_retry);
-
-	spin_lock_bh(&ep->lock);
-	kefa_direct_freed(ep);
-	/* Without rests this may be fabric efa's endpoint, whose worker posts what is held. */
-	if (ep->state == KEFA_EP_ENABLED && !list_empty(&ep->rests))
-		kefa_rests_go(ep);
-	spin_unlock_bh(&ep->lock);
-	kefa_ep_kick(ep);
 }
 
 static noinline void kefa_direct_wcs(struct kefa_ep *ep, unsigned int n)
@@ -346,7 +329,7 @@ static noinline void kefa_direct_wcs(struct kefa_ep *ep, unsigned int n)
 	for (i = 0; i < n; i++)
 		kefa_direct_wc(ep, &ep->wcs[i]);
 	kefa_direct_report(ep);
-	if (unlikely(ep->tx.wanted | ep->rx.wanted | ep->ah_wanted))
+	if (unlikely(ep->tx.wanted | ep->rx.wanted | to_kefa_direct(ep)->ah_wanted))
 		kefa_direct_freed(ep);
 }
 
@@ -395,14 +378,15 @@ unsigned int kefa_direct_poll(struct kefa_ep *ep, unsigned int budget)
  */
 void kefa_direct_fail_all(struct kefa_ep *ep, int err)
 {
+	struct kefa_direct *direct = to_kefa_direct(ep);
 	struct kefa_op *op;
 	u32 slot;
 
 	lockdep_assert_held(&ep->lock);
 	kefa_rests_fail(ep, err);
 	/* Skip heads in KEFA_OP_PARTS, which end with their last part. */
-	for (slot = 0; slot < ep->nops; slot++) {
-		op = &ep->ops[slot];
+	for (slot = 0; slot < direct->nops; slot++) {
+		op = &direct->ops[slot];
 		if (op->state != KEFA_OP_POSTED && op->state != KEFA_OP_RNR)
 			continue;
 		if (op->has_mr)
@@ -424,7 +408,7 @@ static __always_inline unsigned int kefa_direct_take(struct kefa_ep *ep)
 	if (unlikely(ep->nheld | ep->nrecvs))
 		kefa_direct_flush_all(ep);
 	n = kefa_direct_poll_once(ep);
-	if (unlikely(!list_empty(&ep->rests)))
+	if (unlikely(!list_empty(&to_kefa_direct(ep)->rests)))
 		kefa_rests_go(ep);
 	return n;
 }

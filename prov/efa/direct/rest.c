@@ -10,7 +10,6 @@
  * number of operations make progress with any number of slots.
  */
 #include <linux/slab.h>
-#include "../ep.h"
 #include "../kefa.h"
 #include "path.h"
 #include "../trace.h"
@@ -24,13 +23,14 @@
  */
 int kefa_rests_init(struct kefa_ep *ep)
 {
+	struct kefa_direct *direct = to_kefa_direct(ep);
 	int i;
 
-	ep->rest_mem = kcalloc(KEFA_RESTS, sizeof(*ep->rest_mem), GFP_KERNEL);
-	if (!ep->rest_mem)
+	direct->rest_mem = kcalloc(KEFA_RESTS, sizeof(*direct->rest_mem), GFP_KERNEL);
+	if (!direct->rest_mem)
 		return -ENOMEM;
 	for (i = 0; i < KEFA_RESTS; i++)
-		list_add_tail(&ep->rest_mem[i].list, &ep->rests_free);
+		list_add_tail(&direct->rest_mem[i].list, &direct->rests_free);
 	return 0;
 }
 
@@ -42,9 +42,11 @@ int kefa_rests_init(struct kefa_ep *ep)
  */
 void kefa_rests_fini(struct kefa_ep *ep)
 {
-	INIT_LIST_HEAD(&ep->rests_free);
-	kfree(ep->rest_mem);
-	ep->rest_mem = NULL;
+	struct kefa_direct *direct = to_kefa_direct(ep);
+
+	INIT_LIST_HEAD(&direct->rests_free);
+	kfree(direct->rest_mem);
+	direct->rest_mem = NULL;
 }
 
 /* The rest has been posted or given up: it no longer counts as a part of its operation. */
@@ -53,7 +55,7 @@ static void kefa_rest_end(struct kefa_ep *ep, struct kefa_rest *rest)
 	struct kefa_op *head = rest->head;
 
 	lockdep_assert_held(&ep->lock);
-	list_move(&rest->list, &ep->rests_free);
+	list_move(&rest->list, &to_kefa_direct(ep)->rests_free);
 	head->has_rest = false;
 	head->rest = NULL;
 	kefa_op_part_done(ep, head);
@@ -156,7 +158,7 @@ void kefa_rests_go(struct kefa_ep *ep)
 	struct kefa_rest *rest, *next;
 
 	lockdep_assert_held(&ep->lock);
-	list_for_each_entry_safe(rest, next, &ep->rests, list)
+	list_for_each_entry_safe(rest, next, &to_kefa_direct(ep)->rests, list)
 		kefa_rest_go(ep, rest);
 	kefa_direct_flush(ep);
 }
@@ -173,7 +175,7 @@ void kefa_rests_fail(struct kefa_ep *ep, int err)
 	struct kefa_rest *rest, *next;
 
 	lockdep_assert_held(&ep->lock);
-	list_for_each_entry_safe(rest, next, &ep->rests, list) {
+	list_for_each_entry_safe(rest, next, &to_kefa_direct(ep)->rests, list) {
 		if (!rest->head->err)
 			rest->head->err = err;
 		kefa_rest_end(ep, rest);

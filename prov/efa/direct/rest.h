@@ -13,7 +13,7 @@ struct kofi_req;
 
 /**
  * struct kefa_rest - the pieces of a read or write that aren't posted yet
- * @list: in kefa_ep.rests_free or kefa_ep.rests; under kefa_ep.lock
+ * @list: in kefa_direct.rests_free or kefa_direct.rests; under kefa_ep.lock
  * @head: the operation, which counts this as one of its parts
  * @iter: local memory
  * @kvec: copy of a single segment for @iter, because the caller's kvec may become invalid
@@ -35,6 +35,13 @@ struct kefa_rest {
 	u32			qkey;
 	u32			data;
 	bool			has_data;
+};
+
+enum {
+	/* Maximum outstanding reads and writes of many pieces. */
+	KEFA_RESTS		= 16,
+	/* Maximum outstanding pieces of such a read or write. */
+	KEFA_REST_PARTS		= 16,
 };
 
 int kefa_rests_init(struct kefa_ep *ep);

@@ -8,7 +8,6 @@
  */
 #include <linux/jiffies.h>
 #include <linux/slab.h>
-#include "../ep.h"
 #include "../kefa.h"
 #include "path.h"
 
@@ -21,17 +20,18 @@
  */
 int kefa_rnr_init(struct kefa_ep *ep)
 {
+	struct kefa_direct *direct = to_kefa_direct(ep);
 	u32 i;
 
-	if (!ep->rnr_ms)
+	if (!direct->rnr_ms)
 		return 0;
-	ep->again = kvcalloc(ep->tx.base.size, sizeof(*ep->again), GFP_KERNEL);
-	if (!ep->again)
+	direct->again = kvcalloc(ep->tx.base.size, sizeof(*direct->again), GFP_KERNEL);
+	if (!direct->again)
 		return -ENOMEM;
 	for (i = 0; i < ep->tx.base.size; i++)
-		kefa_wr_init(&ep->again[i].wr, ep->dom->pd);
-	ep->rnr_first = 0;
-	ep->rnr_tail = &ep->rnr_first;
+		kefa_wr_init(&direct->again[i].wr, ep->dom->pd);
+	direct->rnr_first = 0;
+	direct->rnr_tail = &direct->rnr_first;
 	return 0;
 }
 
@@ -43,13 +43,15 @@ int kefa_rnr_init(struct kefa_ep *ep)
  */
 void kefa_rnr_fini(struct kefa_ep *ep)
 {
-	kvfree(ep->again);
-	ep->again = NULL;
+	struct kefa_direct *direct = to_kefa_direct(ep);
+
+	kvfree(direct->again);
+	direct->again = NULL;
 }
 
 /**
  * kefa_rnr_wr() - get the kept work request of a slot
- * @ep: the endpoint, with @ep->again
+ * @ep: the endpoint, with kefa_direct.again
  * @op: the slot, being posted
  *
  * Context: Process or softirq context, under kefa_ep.lock.
@@ -57,7 +59,7 @@ void kefa_rnr_fini(struct kefa_ep *ep)
  */
 struct kefa_wr *kefa_rnr_wr(struct kefa_ep *ep, const struct kefa_op *op)
 {
-	struct kefa_resend *again = &ep->again[kefa_op_slot(op)];
+	struct kefa_resend *again = &to_kefa_direct(ep)->again[kefa_op_slot(op)];
 
 	lockdep_assert_held(&ep->lock);
 	again->end = 0;
@@ -74,30 +76,32 @@ struct kefa_wr *kefa_rnr_wr(struct kefa_ep *ep, const struct kefa_op *op)
  */
 bool kefa_rnr_later(struct kefa_ep *ep, struct kefa_op *op)
 {
+	struct kefa_direct *direct = to_kefa_direct(ep);
 	u32 slot = kefa_op_slot(op);
 	struct kefa_resend *again;
 
 	lockdep_assert_held(&ep->lock);
-	if (!ep->again || slot >= ep->tx.base.size || ep->state != KEFA_EP_ENABLED)
+	if (!direct->again || slot >= ep->tx.base.size || ep->state != KEFA_EP_ENABLED)
 		return false;
-	again = &ep->again[slot];
+	again = &direct->again[slot];
 	if (!again->end)
-		again->end = (jiffies + msecs_to_jiffies(ep->rnr_ms)) | 1;
+		again->end = (jiffies + msecs_to_jiffies(direct->rnr_ms)) | 1;
 	if (time_after(jiffies, again->end))
 		return false;
 	kefa_op_set_state(ep, op, KEFA_OP_RNR);
 	again->next = 0;
-	*ep->rnr_tail = slot + 1;
-	ep->rnr_tail = &again->next;
+	*direct->rnr_tail = slot + 1;
+	direct->rnr_tail = &again->next;
 	ep->stats.rnr++;
-	queue_delayed_work(kefa_wq, &ep->rnr_work, msecs_to_jiffies(KEFA_RNR_DELAY_MS));
+	queue_delayed_work(kefa_wq, &direct->rnr_work, msecs_to_jiffies(KEFA_RNR_DELAY_MS));
 	return true;
 }
 
 static void kefa_rnr_post(struct kefa_ep *ep, u32 slot)
 {
-	struct kefa_wr *wr = &ep->again[slot].wr;
-	struct kefa_op *op = &ep->ops[slot];
+	struct kefa_direct *direct = to_kefa_direct(ep);
+	struct kefa_wr *wr = &direct->again[slot].wr;
+	struct kefa_op *op = &direct->ops[slot];
 
 	if (ep->nheld == KEFA_HELD_MAX)
 		kefa_direct_flush(ep);
@@ -109,22 +113,24 @@ static void kefa_rnr_post(struct kefa_ep *ep, u32 slot)
 
 /**
  * kefa_rnr_work() - resend the waiting work requests of an endpoint
- * @work: kefa_ep.rnr_work
+ * @work: kefa_direct.rnr_work
  *
  * Context: Process context.
  */
 void kefa_rnr_work(struct work_struct *work)
 {
-	struct kefa_ep *ep = container_of(to_delayed_work(work), struct kefa_ep, rnr_work);
+	struct kefa_direct *direct = container_of(to_delayed_work(work), struct kefa_direct,
+						  rnr_work);
+	struct kefa_ep *ep = &direct->ep;
 	u32 slot, next;
 
 	spin_lock_bh(&ep->lock);
-	next = ep->state == KEFA_EP_ENABLED ? ep->rnr_first : 0;
-	ep->rnr_first = 0;
-	ep->rnr_tail = &ep->rnr_first;
+	next = ep->state == KEFA_EP_ENABLED ? direct->rnr_first : 0;
+	direct->rnr_first = 0;
+	direct->rnr_tail = &direct->rnr_first;
 	while (next) {
 		slot = next - 1;
-		next = ep->again[slot].next;
+		next = direct->again[slot].next;
 		kefa_rnr_post(ep, slot);
 	}
 	kefa_direct_flush(ep);

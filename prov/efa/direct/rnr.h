@@ -10,6 +10,9 @@ struct kefa_ep;
 struct kefa_op;
 struct work_struct;
 
+/* Delay before resending to a receiver that is not ready. */
+#define KEFA_RNR_DELAY_MS	10
+
 /**
  * struct kefa_resend - a work request that may have to be resent
  * @wr: the work request, with inline data in its own memory

@@ -4,6 +4,8 @@
 #include <linux/slab.h>
 #include "../ah.h"
 #include "../dev.h"
+#include "../kefa.h"
+#include "../mr.h"
 #include "rdm.h"
 #include "strange.h"
 
@@ -86,21 +88,9 @@ static void kefa_rdm_cq_replenished(struct kofi_cq *kcq)
 	spin_unlock_bh(&cq->starved_lock);
 }
 
-/**
- * kefa_rdm_cq_open() - open a completion queue of fabric efa
- * @domain: the domain
- * @attr: from fi_cq_open()
- * @cq: takes the completion queue
- * @context: context of the caller
- *
- * Serves as fi_ops_domain.cq_open. The queue has a reserve of entries, because a multi-receive
- * buffer has several completions for one post.
- *
- * Context: Process context; sleeps.
- * Return: 0, -EINVAL, -ENOMEM.
- */
-int kefa_rdm_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
-		     void *context)
+/* The queue has a reserve, because a multi-receive buffer has several completions for one post. */
+static int kefa_rdm_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
+			    void *context)
 {
 	static const struct kofi_cq_config config = {
 		.default_size	= KOFI_CQ_SIZE,
@@ -425,7 +415,8 @@ static int kefa_rdm_setopt(struct fid *fid, int level, int optname, const void *
 		return -EINVAL;
 	memcpy(&value, optval, sizeof(value));
 	if (optname == FI_OPT_EFA_RNR_RETRY)
-		return kefa_set_rnr(ep, optname, value);
+		return kefa_set_rnr(ep, &ep->rnr_retry, value, FI_EFA_RNR_INFINITE,
+				    FI_EFA_RNR_INFINITE);
 	spin_lock_bh(&ep->lock);
 	WRITE_ONCE(rdm->min_multi, value);
 	spin_unlock_bh(&ep->lock);
@@ -484,18 +475,8 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 	hrtimer_setup(&rdm->timer, kefa_rdm_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 }
 
-/**
- * kefa_rdm_open() - open an endpoint of fabric efa
- * @domain: the domain
- * @info: info to open the endpoint with
- * @ep: takes the endpoint
- * @context: context of the caller
- *
- * Context: Process context; sleeps.
- * Return: 0, -EINVAL, -ENODEV, -ENOMEM.
- */
-int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
-		  void *context)
+static int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+			 void *context)
 {
 	struct kefa_domain *dom = to_kefa_domain(domain);
 	struct kefa_rdm *rdm;
@@ -539,3 +520,50 @@ err_free:
 	kfree(rdm);
 	return ret;
 }
+
+/* --- the fabric --- */
+
+/* The engine segments, orders and matches messages in software. */
+static void kefa_rdm_info(const struct kefa_dev *dev, struct fi_info *info)
+{
+	info->caps = KEFA_RDM_CAPS;
+	*info->tx_attr = (struct fi_tx_attr) {
+		.caps		= KEFA_RDM_TX_CAPS,
+		.op_flags	= KEFA_TX_DEFAULTS,
+		.msg_order	= FI_ORDER_SAS,
+		.inject_size	= kefa_inject_size(dev),
+		.size		= KEFA_RDM_SIZE,
+		.iov_limit	= KEFA_IOV_MAX,
+	};
+	*info->rx_attr = (struct fi_rx_attr) {
+		.caps		= KEFA_RDM_RX_CAPS,
+		.op_flags	= KEFA_RX_DEFAULTS | FI_MULTI_RECV,
+		.msg_order	= FI_ORDER_SAS,
+		.size		= KEFA_RDM_SIZE,
+		.iov_limit	= KEFA_IOV_MAX,
+	};
+	*info->ep_attr = (struct fi_ep_attr) {
+		.type			= FI_EP_RDM,
+		.protocol		= FI_PROTO_EFA,
+		.protocol_version	= KEFA_PROTOCOL_VERSION,
+		.max_msg_size		= KEFA_RDM_MAX_MSG,
+		.mem_tag_format		= U64_MAX,
+		.tx_ctx_cnt		= 1,
+		.rx_ctx_cnt		= 1,
+	};
+}
+
+const struct kefa_fabric_kind kefa_rdm_fabric = {
+	.name	= FI_EFA_FABRIC,
+	.init	= kefa_rpeer_cache_init,
+	.exit	= kefa_rpeer_cache_fini,
+	.info	= kefa_rdm_info,
+	.domain	= {
+		.av_open	= kefa_av_open,
+		.cq_open	= kefa_rdm_cq_open,
+		.endpoint	= kefa_rdm_open,
+		.cntr_open	= kofi_cntr_open,
+		.mr_regattr	= kefa_mr_regattr,
+		.mr_alloc	= kefa_mr_alloc,
+	},
+};

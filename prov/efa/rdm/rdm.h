@@ -467,10 +467,6 @@ static inline struct kefa_rs *kefa_held_rs(struct kefa_held *held)
 /* ep.c */
 
 u32 kefa_rdm_max_medium(const struct kefa_dev *dev);
-int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
-		  void *context);
-int kefa_rdm_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
-		     void *context);
 
 /* show.c */
 
