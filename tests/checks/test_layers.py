@@ -7,7 +7,8 @@ from layers import check_layers
 HOUSE = {path: "" for path in (
     "include/kofi/fabric.h", "include/kofi/provider.h", "include/kofi/queue.h",
     "kofi/kofi.h",
-    "kofi/queue/queue.h", "prov/efa/hw.h", "prov/efa/wire.h", "sim/engine.h", "compat/efa_verbs.h",
+    "kofi/queue/queue.h", "prov/efa/hw.h", "prov/efa/wire.h", "prov/efa/direct/op.h",
+    "prov/efa/rdm/rdm.h", "sim/engine.h", "compat/efa_verbs.h",
     "ulp/blk/cli.h", "tests/kunit/fake.h", "tests/verbs/case.h")}
 
 
@@ -25,6 +26,12 @@ INCLUDES = (
     ("prov/efa/hw.c", '"hw.h" <rdma/ib_verbs.h>', "<efa_verbs.h>"),
     ("prov/efa/ep.c", '"hw.h" "wire.h" <kofi/provider.h>',
      '<rdma/ib_verbs.h> "../../compat/efa_verbs.h" "../../kofi/kofi.h" "../../sim/engine.h"'),
+    ("prov/efa/direct/op.c", '"op.h" "../hw.h" <kofi/provider.h>', '"../rdm/rdm.h"'),
+    ("prov/efa/rdm/tx.c", '"rdm.h" "../hw.h" <kofi/provider.h>',
+     '"../direct/op.h" <rdma/ib_verbs.h>'),
+    ("prov/efa/main.c", "", '"direct/op.h" "rdm/rdm.h"'),
+    ("prov/efa/trace.h", "", '"direct/op.h" "rdm/rdm.h"'),
+    ("prov/efa/trace.c", '"hw.h" "direct/op.h" "rdm/rdm.h"', ""),
     ("sim/verbs/main.c", '<rdma/ib_verbs.h> "../compat/efa_verbs.h"',
      '<kofi/fabric.h> "../../prov/efa/wire.h"'),
     ("tests/verbs/send.c", '<rdma/ib_verbs.h> "../../compat/efa_verbs.h"',
@@ -72,7 +79,7 @@ CODE = [
     ("samples/x.c", "EXPORT_SYMBOL_NS_GPL(x, KOFI);\n", "x"),
 ]
 for call in ("ib_post_send(qp, wr, &bad)", "ib_post_recv (qp, wr, &bad)", "ib_poll_cq(cq, 1, &wc)"):
-    CODE += [("prov/efa/ep.c", f"\t{call};\n", "only hw.c"),
+    CODE += [("prov/efa/ep.c prov/efa/rdm/tx.c", f"\t{call};\n", "only hw.c"),
              ("prov/efa/hw.c tests/verbs/send.c", f"\t{call};\n", "")]
 for call in ("dma_map_page(d, p, 0, 1, dir)", "dma_unmap_sg(d, sg, 1, dir)", "dma_need_sync(d, a)",
              "iommu_iova_to_phys(i, a)"):
