@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * For providers only: registration, the calls to implement, and through <kofi/queue.h>
- * the queues and counters that the core offers. ULPs don't include this header.
+ * and <kofi/side.h> the queues and counters that the core offers. ULPs don't include this header.
  *
  * Symbols are in the namespace KOFI_PROVIDER.
  */
@@ -15,8 +15,8 @@
 #include <kofi/endpoint.h>
 #include <kofi/eq.h>
 #include <kofi/fabric.h>
-#include <kofi/queue.h>
 #include <kofi/rma.h>
+#include <kofi/side.h>
 #include <kofi/tagged.h>
 
 /* registry.c */

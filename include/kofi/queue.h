@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * For providers only: completion queues, counters, event queues, and the queue and counters
- * of each direction of an endpoint. Symbols are in the namespace KOFI_PROVIDER.
+ * For providers only: completion queues, counters and event queues. Symbols are in the
+ * namespace KOFI_PROVIDER.
  */
 #ifndef KOFI_QUEUES_H
 #define KOFI_QUEUES_H
@@ -9,7 +9,6 @@
 #include <linux/atomic.h>
 #include <linux/lockdep.h>
 #include <linux/spinlock.h>
-#include <linux/string.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <kofi/domain.h>
@@ -583,156 +582,6 @@ int kofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 void kofi_cntr_done(struct kofi_cntr *cntr, size_t len);
 void kofi_cntr_failed(struct kofi_cntr *cntr);
 void kofi_cntr_tell_room(struct kofi_cntr *cntr);
-
-/* ep.c */
-
-/**
- * enum kofi_side_cntr - the counters of a direction
- * @KOFI_CNTR_MSG: counts messages
- * @KOFI_CNTR_READ: counts reads; only for the sending direction
- * @KOFI_CNTR_WRITE: counts writes; only for the sending direction
- * @KOFI_CNTRS: number of counters
- */
-enum kofi_side_cntr {
-	KOFI_CNTR_MSG,
-	KOFI_CNTR_READ,
-	KOFI_CNTR_WRITE,
-	KOFI_CNTRS,
-};
-
-/**
- * struct kofi_side - one direction of an endpoint, for providers to embed
- * @cq: completion queue of the direction's operations, or NULL
- * @op_flags: default flags, for calls without a flags argument
- * @known: flags that @op_flags may have
- * @cntr: counters by enum kofi_side_cntr, each may be NULL
- * @size: maximum number of outstanding operations
- * @selective: successful operations have a completion only with FI_COMPLETION
- * @counted: at least one counter is bound
- * @source: the endpoint as a source of @cq, from kofi_ep_add_source() on
- *
- * The provider sets @op_flags, @known and @size; kofi_ep_bind() sets the other members.
- */
-struct kofi_side {
-	struct kofi_cq		*cq;
-	u64			op_flags;
-	u64			known;
-	struct kofi_cntr	*cntr[KOFI_CNTRS];
-	u32			size;
-	bool			selective;
-	bool			counted;
-	struct kofi_source	source;
-};
-
-int kofi_ep_bind(struct kofi_side *tx, struct kofi_side *rx, struct fid *bfid,
-		 u64 flags);
-int kofi_ep_opsflag(struct kofi_side *tx, struct kofi_side *rx, int command,
-		    u64 *arg);
-void kofi_ep_add_source(struct kofi_side *tx, struct kofi_side *rx,
-			bool (*poll)(void *arg, bool last, struct kofi_cq_reader *reader),
-			void *arg);
-void kofi_ep_del_source(struct kofi_side *tx, struct kofi_side *rx);
-
-/**
- * kofi_side_quiet() - check whether an operation has no completion on success
- * @side: the operation's direction
- * @flags: the operation's flags, including those from kofi_req_flags()
- *
- * Context: Any.
- * Return: true if it has no completion. With kofi_req.quiet an operation never has one.
- */
-static inline bool kofi_side_quiet(const struct kofi_side *side, u64 flags)
-{
-	return side->selective && !(flags & FI_COMPLETION);
-}
-
-/**
- * kofi_side_reserve() - reserve an entry for an operation's completion
- * @side: the operation's direction
- *
- * Context: As kofi_cq_reserve().
- * Return: 0, or -EAGAIN.
- */
-static inline int kofi_side_reserve(const struct kofi_side *side)
-{
-	return side->cq ? kofi_cq_reserve(side->cq) : 0;
-}
-
-/**
- * kofi_side_unreserve() - undo kofi_side_reserve()
- * @side: the direction
- *
- * Context: As kofi_cq_unreserve_some().
- */
-static inline void kofi_side_unreserve(const struct kofi_side *side)
-{
-	if (side->cq)
-		kofi_cq_unreserve(side->cq);
-}
-
-/**
- * kofi_copy_out() - copy an option's value or an address to the caller
- * @to: the caller's buffer
- * @len: size of @to; takes the size of the value
- * @from: the value
- * @size: size of the value
- *
- * For fi_getopt() and fi_getname(). Copies the whole value or nothing.
- *
- * Context: Any.
- * Return: 0, or -FI_ETOOSMALL.
- */
-static inline int kofi_copy_out(void *to, size_t *len, const void *from, size_t size)
-{
-	size_t room = *len;
-
-	*len = size;
-	if (room < size)
-		return -FI_ETOOSMALL;
-	memcpy(to, from, size);
-	return 0;
-}
-
-/**
- * kofi_side_count() - count an operation in the counter for it, if there is one
- * @side: the operation's direction
- * @what: kofi_req.what of the operation
- * @len: number of bytes transferred
- * @failed: whether the operation failed
- *
- * Context: Process or softirq context; doesn't sleep.
- */
-static inline void kofi_side_count(const struct kofi_side *side, u64 what, size_t len,
-				   bool failed)
-{
-	struct kofi_cntr *cntr = side->cntr[what & FI_READ ? KOFI_CNTR_READ :
-					    what & FI_WRITE ? KOFI_CNTR_WRITE :
-							      KOFI_CNTR_MSG];
-
-	if (cntr && failed)
-		kofi_cntr_failed(cntr);
-	else if (cntr)
-		kofi_cntr_done(cntr, len);
-}
-
-/**
- * kofi_side_tell_room() - notify a ULP that a refused post may succeed now
- * @side: the direction whose posts were refused
- *
- * Notifies through the completion queue, or without one through the counters.
- *
- * Context: Process or softirq context; doesn't sleep.
- */
-static inline void kofi_side_tell_room(const struct kofi_side *side)
-{
-	int i;
-
-	if (side->cq)
-		kofi_cq_tell_room(side->cq);
-	for (i = 0; !side->cq && i < KOFI_CNTRS; i++)
-		if (side->cntr[i])
-			kofi_cntr_tell_room(side->cntr[i]);
-}
 
 /* eq.c */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Completion queues, counters, event queues, and the work items that run their handlers:
- * declarations for the core. Providers use <kofi/queue.h>. Of the core's objects the queues
+ * declarations for the core. Providers use <kofi/queue.h> and
+ * <kofi/side.h>. Of the core's objects the queues
  * know only struct fid.
  */
 #ifndef KOFI_QUEUE_H

@@ -67,7 +67,8 @@ LAYERS = {
     "scripts": Layer(("include/kofi",)),
 }
 
-PROVIDER_API = ("include/kofi/provider.h", "include/kofi/queue.h", "include/kofi/match.h")
+PROVIDER_API = ("include/kofi/provider.h", "include/kofi/queue.h", "include/kofi/side.h",
+                "include/kofi/match.h")
 EFA_VERBS = re.compile(r"(^|/)efa_(kernel_)?verbs\.h$")
 DEVICE_CALLS = re.compile(r"\b(ib_post_(?:srq_)?(?:send|recv)|ib_poll_cq)\s*\(")
 DMA_CALLS = re.compile(r"\b(dma_(?:un)?map_\w+|dma_sync_\w+|dma_need_sync|"

@@ -5,7 +5,7 @@ from layers import check_layers
 
 # Headers that the sources of a test can include.
 HOUSE = {path: "" for path in (
-    "include/kofi/fabric.h", "include/kofi/provider.h", "include/kofi/queue.h",
+    "include/kofi/fabric.h", "include/kofi/provider.h", "include/kofi/queue.h", "include/kofi/side.h",
     "kofi/kofi.h",
     "kofi/queue/queue.h", "prov/efa/hw.h", "prov/efa/wire.h", "prov/efa/direct/op.h",
     "prov/efa/rdm/rdm.h", "sim/engine.h", "compat/efa_verbs.h",
