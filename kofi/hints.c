@@ -170,28 +170,25 @@ static bool kofi_ep_serves(const struct fi_info *info, const struct fi_info *hin
 	return kofi_struct_serves(&kofi_ep_struct, &have, &want, why);
 }
 
-static bool kofi_tx_serves(const struct fi_tx_attr *have, const struct fi_tx_attr *want,
-			   u64 mode, struct kofi_mismatch *why)
-{
-	if (!want)
-		return true;
-	if (want->caps & ~have->caps & ~KOFI_RX_ONLY)
-		return kofi_refuse_named(why, &kofi_tx_struct, "caps", have, want);
-	if (have->mode & ~(want->mode ?: mode))
-		return kofi_refuse_named(why, &kofi_tx_struct, "mode", have, want);
-	return kofi_struct_serves(&kofi_tx_struct, have, want, why);
-}
+static_assert(offsetof(struct fi_tx_attr, caps) == offsetof(struct fi_rx_attr, caps));
+static_assert(offsetof(struct fi_tx_attr, mode) == offsetof(struct fi_rx_attr, mode));
 
-static bool kofi_rx_serves(const struct fi_rx_attr *have, const struct fi_rx_attr *want,
-			   u64 mode, struct kofi_mismatch *why)
+/*
+ * @have and @want are of @type, for either direction: in both types caps and mode have the same
+ * place. @other has the capabilities of the other direction.
+ */
+static bool kofi_side_serves(const struct kofi_struct *type, const void *have, const void *want,
+			     u64 other, u64 mode, struct kofi_mismatch *why)
 {
+	const struct fi_tx_attr *h = have, *w = want;
+
 	if (!want)
 		return true;
-	if (want->caps & ~have->caps & ~KOFI_TX_ONLY)
-		return kofi_refuse_named(why, &kofi_rx_struct, "caps", have, want);
-	if (have->mode & ~(want->mode ?: mode))
-		return kofi_refuse_named(why, &kofi_rx_struct, "mode", have, want);
-	return kofi_struct_serves(&kofi_rx_struct, have, want, why);
+	if (w->caps & ~h->caps & ~other)
+		return kofi_refuse_named(why, type, "caps", have, want);
+	if (h->mode & ~(w->mode ?: mode))
+		return kofi_refuse_named(why, type, "mode", have, want);
+	return kofi_struct_serves(type, have, want, why);
 }
 
 static bool kofi_is_sockaddr(u32 format)
@@ -231,8 +228,10 @@ bool kofi_info_serves(const struct fi_info *info, const struct fi_info *hints,
 				  hints->fabric_attr, why) &&
 	       kofi_domain_serves(info->domain_attr, hints->domain_attr, hints->caps, why) &&
 	       kofi_ep_serves(info, hints, why) &&
-	       kofi_tx_serves(info->tx_attr, hints->tx_attr, hints->mode, why) &&
-	       kofi_rx_serves(info->rx_attr, hints->rx_attr, hints->mode, why);
+	       kofi_side_serves(&kofi_tx_struct, info->tx_attr, hints->tx_attr, KOFI_RX_ONLY,
+				hints->mode, why) &&
+	       kofi_side_serves(&kofi_rx_struct, info->rx_attr, hints->rx_attr, KOFI_TX_ONLY,
+				hints->mode, why);
 }
 
 static u64 kofi_both_ways(u64 caps, u64 all)
