@@ -8,6 +8,7 @@
 
 #include <linux/atomic.h>
 #include <linux/lockdep.h>
+#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -178,7 +179,6 @@ void kofi_cq_unreserve_unsolicited(struct kofi_cq *cq, unsigned int n);
 void kofi_cq_check_recvs(const struct kofi_cq *tx, const struct kofi_cq *rx,
 			 size_t recvs);
 int kofi_cq_want(struct kofi_cq *cq);
-void kofi_cq_gave(struct kofi_cq *cq);
 void kofi_cq_tell_room(struct kofi_cq *cq);
 bool kofi_cq_poke(struct kofi_cq *cq);
 
@@ -468,8 +468,8 @@ static inline void kofi_cq_unreserve_some(struct kofi_cq *cq, unsigned int n)
 	atomic_add(n, &cq->credits);
 	/* Pairs with kofi_cq_want(), which sets wanted and then looks at credits. */
 	smp_mb__after_atomic();
-	if (unlikely(atomic_read(&cq->wanted)))
-		kofi_cq_gave(cq);
+	if (unlikely(atomic_read(&cq->wanted)) && atomic_xchg(&cq->wanted, 0))
+		kofi_cq_tell_room(cq);
 }
 
 /**
@@ -596,9 +596,19 @@ struct kofi_eq_event;
 typedef void (*kofi_eq_release_t)(void *entry);
 
 struct kofi_eq_event *kofi_eq_reserve(size_t len);
-void kofi_eq_unreserve(struct kofi_eq_event *room);
 int kofi_eq_write_event(struct fid_eq *eq, struct kofi_eq_event *room, u32 event,
 			const void *buf, size_t len, kofi_eq_release_t release);
 int kofi_eq_write_err(struct fid_eq *eq, const struct fi_eq_err_entry *entry);
+
+/**
+ * kofi_eq_unreserve() - free memory that was reserved and not used
+ * @room: from kofi_eq_reserve(), or NULL
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+static inline void kofi_eq_unreserve(struct kofi_eq_event *room)
+{
+	kfree(room);
+}
 
 #endif /* KOFI_QUEUES_H */

@@ -383,19 +383,6 @@ int kofi_cq_want(struct kofi_cq *cq)
 EXPORT_SYMBOL_NS_GPL(kofi_cq_want, KOFI_PROVIDER);
 
 /**
- * kofi_cq_gave() - slow part of kofi_cq_unreserve_some()
- * @cq: the completion queue
- *
- * Context: As kofi_cq_unreserve_some().
- */
-void kofi_cq_gave(struct kofi_cq *cq)
-{
-	if (atomic_xchg(&cq->wanted, 0))
-		kofi_cq_tell_room(cq);
-}
-EXPORT_SYMBOL_NS_GPL(kofi_cq_gave, KOFI_PROVIDER);
-
-/**
  * kofi_cq_tell_room() - tell a reader that a refused post may succeed now
  * @cq: the completion queue of the operation
  *

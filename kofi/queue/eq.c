@@ -303,18 +303,6 @@ struct kofi_eq_event *kofi_eq_reserve(size_t len)
 EXPORT_SYMBOL_NS_GPL(kofi_eq_reserve, KOFI_PROVIDER);
 
 /**
- * kofi_eq_unreserve() - free memory that was reserved and not used
- * @room: from kofi_eq_reserve(), or NULL
- *
- * Context: Process or softirq context; doesn't sleep.
- */
-void kofi_eq_unreserve(struct kofi_eq_event *room)
-{
-	kfree(room);
-}
-EXPORT_SYMBOL_NS_GPL(kofi_eq_unreserve, KOFI_PROVIDER);
-
-/**
  * kofi_eq_write_event() - report an event
  * @eq: the event queue
  * @room: memory from kofi_eq_reserve(), for an event that must not be lost; belongs to the
