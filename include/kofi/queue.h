@@ -91,6 +91,20 @@ struct kofi_cq_reader {
 };
 
 /**
+ * struct kofi_cq_waiter - an endpoint that may wait for the reserve of a completion queue
+ * @list: in kofi_cq.waiters, or empty; under kofi_cq.lock
+ * @replenished: the reserve has an entry again, and the waiter has left the list. Called once
+ *	for each wait, under kofi_cq.lock, in process or softirq context; typically queues a
+ *	worker that processes the waiting packets
+ *
+ * The provider initializes both members.
+ */
+struct kofi_cq_waiter {
+	struct list_head	list;
+	void			(*replenished)(struct kofi_cq_waiter *waiter);
+};
+
+/**
  * struct kofi_cq - a completion queue, for providers to embed or use
  * @cq_fid: the object
  * @attr: attributes with which the queue was opened
@@ -107,8 +121,7 @@ struct kofi_cq_reader {
  * @wanted: a post was refused for lack of an entry, and the reader hasn't been notified
  * @credits: number of entries that posts may still reserve
  * @reserve: number of entries left for unsolicited completions
- * @starved: an unsolicited completion found @reserve empty
- * @replenished: callback of the provider, see struct kofi_cq_config
+ * @waiters: list of struct kofi_cq_waiter, which found @reserve empty; under @lock
  * @sources_lock: protects @nsources and changes of @sources, which readers walk under RCU.
  *	Taken in process context
  * @sources: list of struct kofi_source, the sources of completions
@@ -137,8 +150,7 @@ struct kofi_cq {
 	atomic_t		wanted;
 	atomic_t		credits;
 	atomic_t		reserve;
-	atomic_t		starved;
-	void			(*replenished)(struct kofi_cq *cq);
+	struct list_head	waiters;
 	spinlock_t		sources_lock;	/* protects changes of sources, nsources */
 	struct list_head	sources;
 	unsigned int		nsources;
@@ -157,20 +169,18 @@ struct kofi_cq {
  * @default_size: number of entries if fi_cq_attr.size is 0
  * @max_size: largest number of entries; fi_cq_open() fails with -EINVAL above it
  * @reserve: number of entries for unsolicited completions
- * @replenished: called in process or softirq context by a reader that made room after
- *	kofi_cq_reserve_unsolicited() had failed; the provider then processes the waiting
- *	packets in a worker. May be NULL
  */
 struct kofi_cq_config {
 	u32	default_size;
 	u32	max_size;
 	u32	reserve;
-	void	(*replenished)(struct kofi_cq *cq);
 };
 
 int kofi_cq_init(struct kofi_cq *cq, struct fi_cq_attr *attr,
 		 const struct kofi_cq_config *config);
 void kofi_cq_fini(struct kofi_cq *cq);
+int kofi_cq_alloc(struct fi_cq_attr *attr, const struct kofi_cq_config *config,
+		  struct fid_cq **cq);
 int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		 struct fid_cq **cq, void *context);
 void kofi_cq_add_err(struct kofi_cq *cq, const struct fi_cq_err_entry *entry,
@@ -489,20 +499,48 @@ static inline void kofi_cq_unreserve(struct kofi_cq *cq)
  *
  * After success the caller calls kofi_cq_write_unsolicited(),
  * kofi_cq_write_err_unsolicited() or kofi_cq_unreserve_unsolicited() once. After a failure
- * the packet must wait; the core calls kofi_cq_config.replenished when the queue has been
- * read.
+ * the packet must wait, see kofi_cq_starve().
  *
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or -EAGAIN.
  */
 static inline int kofi_cq_reserve_unsolicited(struct kofi_cq *cq)
 {
-	if (atomic_dec_if_positive(&cq->reserve) >= 0)
-		return 0;
-	atomic_set(&cq->starved, 1);
-	/* Pairs with readers, which add to the reserve and then look at starved. */
-	smp_mb();
 	return atomic_dec_if_positive(&cq->reserve) < 0 ? -EAGAIN : 0;
+}
+
+/**
+ * kofi_cq_starve() - wait for the reserve after kofi_cq_reserve_unsolicited() failed
+ * @cq: the completion queue
+ * @waiter: called when the reserve has an entry, even after success
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0 if an entry was reserved after all, or -EAGAIN.
+ */
+static inline int kofi_cq_starve(struct kofi_cq *cq, struct kofi_cq_waiter *waiter)
+{
+	kofi_cq_begin(cq);
+	list_move_tail(&waiter->list, &cq->waiters);
+	kofi_cq_end(cq);
+	/* Pairs with kofi_cq_unreserve_unsolicited(). */
+	smp_mb();
+	return kofi_cq_reserve_unsolicited(cq);
+}
+
+/**
+ * kofi_cq_forget() - stop waiting after kofi_cq_starve()
+ * @cq: the completion queue, or NULL
+ * @waiter: the waiter, in the queue's list or in none
+ *
+ * Context: Process or softirq context; doesn't sleep. The waiter isn't called afterwards.
+ */
+static inline void kofi_cq_forget(struct kofi_cq *cq, struct kofi_cq_waiter *waiter)
+{
+	if (!cq)
+		return;
+	kofi_cq_begin(cq);
+	list_del_init(&waiter->list);
+	kofi_cq_end(cq);
 }
 
 /**

@@ -56,17 +56,26 @@ static void kofi_cq_read_begin(struct kofi_cq *cq)
  * @cq: the completion queue
  * @n: number of entries
  *
- * Context: Process or softirq context; doesn't sleep. May call
- * kofi_cq_config.replenished.
+ * Calls kofi_cq_waiter.replenished of all waiters.
+ *
+ * Context: Process or softirq context, but not between kofi_cq_begin() and
+ * kofi_cq_end(); doesn't sleep.
  */
 noinline void kofi_cq_unreserve_unsolicited(struct kofi_cq *cq, unsigned int n)
 {
+	struct kofi_cq_waiter *waiter, *next;
+
 	atomic_add(n, &cq->reserve);
-	/* Pairs with kofi_cq_reserve_unsolicited(). */
+	/* Pairs with kofi_cq_starve(), which adds a waiter and then looks at reserve. */
 	smp_mb__after_atomic();
-	if (atomic_read(&cq->starved) && atomic_xchg(&cq->starved, 0) &&
-	    cq->replenished)
-		cq->replenished(cq);
+	if (likely(list_empty(&cq->waiters)))
+		return;
+	spin_lock_bh(&cq->lock);
+	list_for_each_entry_safe(waiter, next, &cq->waiters, list) {
+		list_del_init(&waiter->list);
+		waiter->replenished(waiter);
+	}
+	spin_unlock_bh(&cq->lock);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_unreserve_unsolicited, KOFI_PROVIDER);
 
@@ -442,7 +451,7 @@ int kofi_cq_init(struct kofi_cq *cq, struct fi_cq_attr *attr,
 	spin_lock_init(&cq->lock);
 	atomic_set(&cq->credits, size);
 	atomic_set(&cq->reserve, config->reserve);
-	cq->replenished = config->replenished;
+	INIT_LIST_HEAD(&cq->waiters);
 	spin_lock_init(&cq->sources_lock);
 	INIT_LIST_HEAD(&cq->sources);
 	kofi_notifier_init(&cq->notifier, &cq->lock,
@@ -485,7 +494,36 @@ static const struct fi_ops kofi_cq_fid_ops = {
 };
 
 /**
- * kofi_cq_open() - open a completion queue that is only a struct kofi_cq
+ * kofi_cq_alloc() - open a completion queue that is only a struct kofi_cq
+ * @attr: from fi_cq_open()
+ * @config: the provider's limits
+ * @cq: takes the completion queue
+ *
+ * Context: Process context; sleeps. Allocates in the caller's scope.
+ * Return: 0, -EINVAL, -ENOMEM.
+ */
+int kofi_cq_alloc(struct fi_cq_attr *attr, const struct kofi_cq_config *config,
+		  struct fid_cq **cq)
+{
+	struct kofi_cq *new;
+	int ret;
+
+	new = kzalloc(sizeof(*new), GFP_KERNEL);
+	if (!new)
+		return -ENOMEM;
+	new->cq_fid.fid.ops = &kofi_cq_fid_ops;
+	ret = kofi_cq_init(new, attr, config);
+	if (ret) {
+		kfree(new);
+		return ret;
+	}
+	*cq = &new->cq_fid;
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_alloc, KOFI_PROVIDER);
+
+/**
+ * kofi_cq_open() - kofi_cq_alloc() without a reserve and with the default limits
  * @domain: the domain
  * @attr: from fi_cq_open()
  * @cq: takes the completion queue
@@ -503,19 +541,7 @@ int kofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		.default_size	= KOFI_CQ_SIZE,
 		.max_size	= KOFI_CQ_MAX_SIZE,
 	};
-	struct kofi_cq *new;
-	int ret;
 
-	new = kzalloc(sizeof(*new), GFP_KERNEL);
-	if (!new)
-		return -ENOMEM;
-	new->cq_fid.fid.ops = &kofi_cq_fid_ops;
-	ret = kofi_cq_init(new, attr, &config);
-	if (ret) {
-		kfree(new);
-		return ret;
-	}
-	*cq = &new->cq_fid;
-	return 0;
+	return kofi_cq_alloc(attr, &config, cq);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_open, KOFI_PROVIDER);

@@ -17,9 +17,6 @@
  *   kefa_domain.slid_lock (spinlock, BH)
  *				slid.c: the numbers of address handles in completions.
  *				Innermost
- *   kefa_cq.starved_lock (spinlock, BH)
- *				rdm/ep.c: endpoints that wait for room in a completion
- *				queue. Innermost
  *   kofi_cq.lock		completions are written under the locks above. Innermost
  *   kefa_cpus_lock (spinlock)	cpus.c: the CPUs of endpoints. Innermost
  *

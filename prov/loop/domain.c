@@ -3,71 +3,6 @@
 #include <linux/slab.h>
 #include "loop.h"
 
-static int loop_cq_close(struct fid *fid)
-{
-	struct loop_cq *cq = container_of(fid, struct loop_cq, cq.cq_fid.fid);
-
-	kofi_cq_fini(&cq->cq);
-	kfree(cq);
-	return 0;
-}
-
-static const struct fi_ops loop_cq_fid_ops = {
-	.close = loop_cq_close,
-};
-
-/* Protects loop_cq.starved. Not loop_lock, under which entries of the reserve are given back. */
-static DEFINE_SPINLOCK(loop_starved_lock);
-
-/* The reserve of the queue has room again: queue the workers that wait for it. */
-static void loop_cq_replenished(struct kofi_cq *kcq)
-{
-	struct loop_cq *cq = to_loop_cq(kcq);
-	struct loop_ep *ep, *next;
-
-	spin_lock_bh(&loop_starved_lock);
-	list_for_each_entry_safe(ep, next, &cq->starved, starved) {
-		list_del_init(&ep->starved);
-		queue_work(loop_wq, &ep->work);
-	}
-	spin_unlock_bh(&loop_starved_lock);
-}
-
-/**
- * loop_cq_reserve() - reserve an unsolicited entry in an endpoint's queue for receives
- * @ep: the endpoint, with a queue for receives
- *
- * Context: Process or softirq context, under loop_lock.
- * Return: false if there is none: then the endpoint's worker runs when there is.
- */
-bool loop_cq_reserve(struct loop_ep *ep)
-{
-	struct kofi_cq *cq = ep->rx.base.cq;
-
-	lockdep_assert_held(&loop_lock);
-	if (!kofi_cq_reserve_unsolicited(cq))
-		return true;
-	spin_lock(&loop_starved_lock);
-	list_move_tail(&ep->starved, &to_loop_cq(cq)->starved);
-	spin_unlock(&loop_starved_lock);
-	/* loop_cq_replenished() may have come before the endpoint was in the list. */
-	return !kofi_cq_reserve_unsolicited(cq);
-}
-
-/**
- * loop_cq_forget() - don't run an endpoint's worker when its queue has room
- * @ep: the endpoint
- *
- * Context: Process or softirq context, under loop_lock.
- */
-void loop_cq_forget(struct loop_ep *ep)
-{
-	lockdep_assert_held(&loop_lock);
-	spin_lock(&loop_starved_lock);
-	list_del_init(&ep->starved);
-	spin_unlock(&loop_starved_lock);
-}
-
 static int loop_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 			struct fid_cq **cq, void *context)
 {
@@ -75,23 +10,9 @@ static int loop_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 		.default_size	= 2 * LOOP_SLOTS,
 		.max_size	= 64 * LOOP_SLOTS,
 		.reserve	= LOOP_BATCH,
-		.replenished	= loop_cq_replenished,
 	};
-	struct loop_cq *new;
-	int ret;
 
-	new = kzalloc(sizeof(*new), GFP_KERNEL);
-	if (!new)
-		return -ENOMEM;
-	new->cq.cq_fid.fid.ops = &loop_cq_fid_ops;
-	INIT_LIST_HEAD(&new->starved);
-	ret = kofi_cq_init(&new->cq, attr, &config);
-	if (ret) {
-		kfree(new);
-		return ret;
-	}
-	*cq = &new->cq.cq_fid;
-	return 0;
+	return kofi_cq_alloc(attr, &config, cq);
 }
 
 /**

@@ -25,10 +25,30 @@ void loop_ep_stop(struct loop_ep *ep, int err)
 	if (ep->state != LOOP_EP_STOPPED) {
 		ep->state = LOOP_EP_STOPPED;
 		ep->stop_err = err;
-		loop_cq_forget(ep);
+		kofi_cq_forget(ep->rx.base.cq, &ep->waiter);
 		queue_work(loop_wq, &ep->work);
 	}
 	spin_unlock_bh(&loop_lock);
+}
+
+static void loop_ep_replenished(struct kofi_cq_waiter *waiter)
+{
+	queue_work(loop_wq, &container_of(waiter, struct loop_ep, waiter)->work);
+}
+
+/**
+ * loop_ep_reserve() - reserve an unsolicited entry in an endpoint's queue for receives
+ * @ep: the endpoint, with a queue for receives
+ *
+ * Context: Process or softirq context, under loop_lock.
+ * Return: false if there is none: then the endpoint's worker runs when there is.
+ */
+bool loop_ep_reserve(struct loop_ep *ep)
+{
+	struct kofi_cq *cq = ep->rx.base.cq;
+
+	lockdep_assert_held(&loop_lock);
+	return !kofi_cq_reserve_unsolicited(cq) || !kofi_cq_starve(cq, &ep->waiter);
 }
 
 static bool loop_ep_is_idle(struct loop_ep *ep)
@@ -222,7 +242,8 @@ static void loop_ep_init(struct loop_ep *ep, struct loop_domain *dom,
 	INIT_LIST_HEAD(&ep->recvs);
 	INIT_LIST_HEAD(&ep->inbound);
 	INIT_LIST_HEAD(&ep->ready);
-	INIT_LIST_HEAD(&ep->starved);
+	INIT_LIST_HEAD(&ep->waiter.list);
+	ep->waiter.replenished = loop_ep_replenished;
 	init_waitqueue_head(&ep->idle);
 }
 

@@ -16,8 +16,6 @@
  *				single lock, as each transfer has two endpoints; it isn't
  *				held while data is moved
  *   kofi_cq.lock		innermost: completions are written under loop_lock
- *   loop_starved_lock		innermost: a reader, or loop_lock's owner, gives back entries
- *				of a queue's reserve
  */
 #ifndef LOOP_H
 #define LOOP_H
@@ -126,16 +124,6 @@ struct loop_domain {
 	u32			mr_generation;
 	struct list_head	mr_posted;
 	struct work_struct	mr_work;
-};
-
-/**
- * struct loop_cq - a completion queue
- * @cq: the core's part
- * @starved: endpoints that wait for the queue's reserve; under loop_starved_lock
- */
-struct loop_cq {
-	struct kofi_cq		cq;
-	struct list_head	starved;
 };
 
 /**
@@ -313,7 +301,7 @@ struct loop_side {
  * @recvs: receives that are posted to @match; under loop_lock
  * @inbound: operations that target this endpoint; under loop_lock
  * @ready: sends that waited in @match and now have a receive; under loop_lock
- * @starved: in loop_cq.starved; under loop_starved_lock
+ * @waiter: waits for the reserve of the queue for receives
  */
 struct loop_ep {
 	struct fid_ep		ep_fid;
@@ -339,7 +327,7 @@ struct loop_ep {
 	struct list_head	recvs;
 	struct list_head	inbound;
 	struct list_head	ready;
-	struct list_head	starved;
+	struct kofi_cq_waiter	waiter;
 };
 
 /* main.c */
@@ -355,17 +343,10 @@ struct loop_device *loop_device_find(const char *name);
 int loop_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		     struct fid_domain **domain, void *context);
 void loop_domain_remove(struct loop_domain *dom);
-bool loop_cq_reserve(struct loop_ep *ep);
-void loop_cq_forget(struct loop_ep *ep);
 
 static inline struct loop_domain *to_loop_domain(struct fid_domain *domain)
 {
 	return container_of(domain, struct loop_domain, domain_fid);
-}
-
-static inline struct loop_cq *to_loop_cq(struct kofi_cq *cq)
-{
-	return container_of(cq, struct loop_cq, cq);
 }
 
 /* av.c */
@@ -395,6 +376,7 @@ extern struct xarray loop_eps;
 int loop_ep_open(struct fid_domain *domain, struct fi_info *info,
 		 struct fid_ep **ep, void *context);
 void loop_ep_stop(struct loop_ep *ep, int err);
+bool loop_ep_reserve(struct loop_ep *ep);
 
 static inline struct loop_ep *to_loop_ep(struct fid_ep *ep)
 {

@@ -43,7 +43,7 @@ static bool loop_place(struct loop_ep *ep, struct loop_op *recv, struct loop_op 
 	struct kofi_cq *cq = ep->rx.base.cq;
 
 	op->last = !left || left < ep->min_multi_recv;
-	if (!op->last && cq && !loop_cq_reserve(ep))
+	if (!op->last && cq && !loop_ep_reserve(ep))
 		return false;
 	op->kvec_in.iov_base = recv->kvec.iov_base;
 	op->kvec_in.iov_len = len;

@@ -95,7 +95,7 @@ static bool loop_match_rma(struct loop_ep *ep, struct loop_op *op)
 	for (i = 0; i < op->req.rma_count && !why; i++)
 		why = loop_mr_get(ep->dom, &op->req.rma[i], access,
 				  &op->mrs[i]);
-	if (!why && loop_wants_entry(ep, op) && !loop_cq_reserve(ep)) {
+	if (!why && loop_wants_entry(ep, op) && !loop_ep_reserve(ep)) {
 		for (i = 0; i < op->req.rma_count; i++)
 			loop_mr_put(op->mrs[i]);
 		memset(op->mrs, 0, sizeof(op->mrs));

@@ -146,14 +146,14 @@ static void cq_replenished(struct kunit *test)
 	int i;
 
 	for (i = 0; i < CQ_RESERVE; i++) {
-		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
+		KUNIT_ASSERT_EQ(test, cq_reserve_or_starve(hungry), 0);
 		cq_write_unsolicited(cq, i);
 	}
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 1), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 0);
-	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
-	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unsolicited(cq), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unsolicited(cq), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, cq_reserve_or_starve(hungry), 0);
+	KUNIT_EXPECT_EQ(test, cq_reserve_or_starve(hungry), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, cq_reserve_or_starve(hungry), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 0);
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 1), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
@@ -165,8 +165,8 @@ static void cq_replenished(struct kunit *test)
 
 	/* Reading completions of posts doesn't refill the reserve. */
 	for (i = 0; i < CQ_RESERVE; i++)
-		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
-	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unsolicited(cq), -EAGAIN);
+		KUNIT_ASSERT_EQ(test, cq_reserve_or_starve(hungry), 0);
+	KUNIT_EXPECT_EQ(test, cq_reserve_or_starve(hungry), -EAGAIN);
 	cq_add(test, cq, 1);
 	cq_add_err(test, cq, 2);
 	cq_write_unsolicited(cq, 3);
@@ -175,6 +175,36 @@ static void cq_replenished(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
 	KUNIT_EXPECT_EQ(test, fi_cq_read(&cq->cq_fid, entry, 2), 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 2);
+}
+
+/* Each waiter is called once; not one that was forgotten. */
+static void cq_waiters(struct kunit *test)
+{
+	struct cq_hungry *hungry = cq_make_hungry(test), *other = cq_make_hungry(test);
+	struct kofi_cq *cq = &hungry->cq;
+	int i;
+
+	for (i = 0; i < CQ_RESERVE; i++)
+		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
+	KUNIT_EXPECT_EQ(test, kofi_cq_starve(cq, &hungry->waiter), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, kofi_cq_starve(cq, &other->waiter), -EAGAIN);
+	kofi_cq_unreserve_unsolicited(cq, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&other->fed), 1);
+	kofi_cq_unreserve_unsolicited(cq, 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
+
+	/* An entry that came in between is reserved. The waiter is called nevertheless. */
+	KUNIT_EXPECT_EQ(test, kofi_cq_starve(cq, &hungry->waiter), 0);
+	KUNIT_EXPECT_EQ(test, kofi_cq_starve(cq, &other->waiter), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&cq->reserve), 0);
+	kofi_cq_forget(cq, &other->waiter);
+	kofi_cq_forget(cq, &other->waiter);
+	kofi_cq_forget(NULL, &other->waiter);
+	kofi_cq_unreserve_unsolicited(cq, CQ_RESERVE);
+	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&other->fed), 1);
+	cq_expect_idle(test, cq);
 }
 
 /* Unsolicited completions may be errors or be dropped; the reserve keeps its size. */
@@ -204,7 +234,7 @@ static void cq_unreserve_replenishes(struct kunit *test)
 
 	for (i = 0; i < CQ_RESERVE; i++)
 		KUNIT_ASSERT_EQ(test, kofi_cq_reserve_unsolicited(cq), 0);
-	KUNIT_EXPECT_EQ(test, kofi_cq_reserve_unsolicited(cq), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, cq_reserve_or_starve(hungry), -EAGAIN);
 	kofi_cq_unreserve_unsolicited(cq, 1);
 	KUNIT_EXPECT_EQ(test, atomic_read(&hungry->fed), 1);
 	while (--i)
@@ -501,6 +531,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(cq_full),
 	KUNIT_CASE(cq_reserve_apart),
 	KUNIT_CASE(cq_replenished),
+	KUNIT_CASE(cq_waiters),
 	KUNIT_CASE(cq_reserve_stays),
 	KUNIT_CASE(cq_unreserve_replenishes),
 	KUNIT_CASE(cq_err_data),

@@ -129,16 +129,17 @@ static inline void cq_add_err(struct kunit *test, struct kofi_cq *cq, unsigned l
 	cq_write_err(cq, id);
 }
 
-/* A queue whose provider is notified when the reserve was refilled. */
+/* A queue with a waiter for its reserve. */
 struct cq_hungry {
 	struct kofi_cq		cq;
+	struct kofi_cq_waiter	waiter;
 	atomic_t		fed;
 	struct completion	more;
 };
 
-static inline void cq_feed(struct kofi_cq *cq)
+static inline void cq_feed(struct kofi_cq_waiter *waiter)
 {
-	struct cq_hungry *hungry = container_of(cq, struct cq_hungry, cq);
+	struct cq_hungry *hungry = container_of(waiter, struct cq_hungry, waiter);
 
 	atomic_inc(&hungry->fed);
 	complete(&hungry->more);
@@ -146,21 +147,24 @@ static inline void cq_feed(struct kofi_cq *cq)
 
 static inline struct cq_hungry *cq_make_hungry(struct kunit *test)
 {
-	static const struct kofi_cq_config config = {
-		.default_size	= CQ_SIZE,
-		.max_size	= CQ_SIZE,
-		.reserve	= CQ_RESERVE,
-		.replenished	= cq_feed,
-	};
 	struct cq_hungry *hungry = kunit_kzalloc(test, sizeof(*hungry),
 						 GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, hungry);
 	init_completion(&hungry->more);
+	INIT_LIST_HEAD(&hungry->waiter.list);
+	hungry->waiter.replenished = cq_feed;
 	cq_init(test, &hungry->cq, (struct fi_cq_attr) {
 		.format = FI_CQ_FORMAT_TAGGED,
-	}, &config);
+	}, &cq_config);
 	return hungry;
+}
+
+/* Reserve an unsolicited entry, or wait for one. */
+static inline int cq_reserve_or_starve(struct cq_hungry *hungry)
+{
+	return kofi_cq_reserve_unsolicited(&hungry->cq) ?
+	       kofi_cq_starve(&hungry->cq, &hungry->waiter) : 0;
 }
 
 /* Check that the queue is empty and has all its credits. */

@@ -373,7 +373,7 @@ static void wait_replenished(struct kunit *test)
 	kofi_thread_start(test, &thread, wait_eat, hungry);
 	start = jiffies;
 	while (!lost && kofi_hunting(start, WAIT_HUNT_MS, empty)) {
-		if (!kofi_cq_reserve_unsolicited(&hungry->cq)) {
+		if (!cq_reserve_or_starve(hungry)) {
 			cq_write_unsolicited(&hungry->cq, written++);
 			continue;
 		}

@@ -61,33 +61,6 @@ MODULE_PARM_DESC(handshake_timeout, "Seconds after which a peer of fabric efa th
 
 /* --- completion queues --- */
 
-static int kefa_rdm_cq_close(struct fid *fid)
-{
-	struct kefa_cq *cq = container_of(fid, struct kefa_cq, cq.cq_fid.fid);
-
-	kofi_cq_fini(&cq->cq);
-	kfree(cq);
-	return 0;
-}
-
-static const struct fi_ops kefa_rdm_cq_fid_ops = {
-	.close = kefa_rdm_cq_close,
-};
-
-/* Have endpoints handle the messages that waited for room in the completion queue. */
-static void kefa_rdm_cq_replenished(struct kofi_cq *kcq)
-{
-	struct kefa_cq *cq = to_kefa_cq(kcq);
-	struct kefa_rdm *rdm, *next;
-
-	spin_lock_bh(&cq->starved_lock);
-	list_for_each_entry_safe(rdm, next, &cq->starved, cq_starved) {
-		list_del_init(&rdm->cq_starved);
-		kefa_ep_kick(&rdm->ep);
-	}
-	spin_unlock_bh(&cq->starved_lock);
-}
-
 /* The queue has a reserve, because a multi-receive buffer has several completions for one post. */
 static int kefa_rdm_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
 			    void *context)
@@ -96,27 +69,18 @@ static int kefa_rdm_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, 
 		.default_size	= KOFI_CQ_SIZE,
 		.max_size	= KOFI_CQ_MAX_SIZE,
 		.reserve	= KEFA_CQ_RESERVE,
-		.replenished	= kefa_rdm_cq_replenished,
 	};
-	struct kefa_cq *new;
-	int ret;
 
-	new = kzalloc(sizeof(*new), GFP_KERNEL);
-	if (!new)
-		return -ENOMEM;
-	new->cq.cq_fid.fid.ops = &kefa_rdm_cq_fid_ops;
-	spin_lock_init(&new->starved_lock);
-	INIT_LIST_HEAD(&new->starved);
-	ret = kofi_cq_init(&new->cq, attr, &config);
-	if (ret) {
-		kfree(new);
-		return ret;
-	}
-	*cq = &new->cq.cq_fid;
-	return 0;
+	return kofi_cq_alloc(attr, &config, cq);
 }
 
 /* --- opening and closing --- */
+
+/* Have the worker handle the messages that waited for room in the completion queue. */
+static void kefa_rdm_replenished(struct kofi_cq_waiter *waiter)
+{
+	kefa_ep_kick(&container_of(waiter, struct kefa_rdm, waiter)->ep);
+}
 
 static enum hrtimer_restart kefa_rdm_timer(struct hrtimer *timer)
 {
@@ -292,7 +256,6 @@ static int kefa_rdm_close(struct fid *fid)
 {
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 	struct kefa_rdm *rdm = to_kefa_rdm(ep);
-	struct kefa_cq *cq = ep->rx.base.cq ? to_kefa_cq(ep->rx.base.cq) : NULL;
 
 	if (ep->av)
 		kefa_av_leave(ep->av, &rdm->user);
@@ -300,13 +263,9 @@ static int kefa_rdm_close(struct fid *fid)
 	cancel_delayed_work_sync(&rdm->join);
 	cancel_delayed_work_sync(&rdm->bury);
 	cancel_delayed_work_sync(&rdm->silent);
-	if (cq) {
-		spin_lock_bh(&cq->starved_lock);
-		list_del_init(&rdm->cq_starved);
-		spin_unlock_bh(&cq->starved_lock);
-		/* kefa_rdm_cq_replenished() may have queued the work before. */
-		cancel_work_sync(&ep->work);
-	}
+	kofi_cq_forget(ep->rx.base.cq, &rdm->waiter);
+	/* kefa_rdm_replenished() may have queued the work before. */
+	cancel_work_sync(&ep->work);
 	kefa_rdm_peers_fini(rdm);
 	/* A reader may still see the endpoint in the RCU list of its queue's sources. */
 	kfree_rcu(ep, rcu);
@@ -467,7 +426,8 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 	INIT_LIST_HEAD(&rdm->early);
 	INIT_LIST_HEAD(&rdm->due);
 	INIT_LIST_HEAD(&rdm->strange);
-	INIT_LIST_HEAD(&rdm->cq_starved);
+	INIT_LIST_HEAD(&rdm->waiter.list);
+	rdm->waiter.replenished = kefa_rdm_replenished;
 	kefa_fair_init(rdm);
 	INIT_DELAYED_WORK(&rdm->join, kefa_rdm_join);
 	INIT_DELAYED_WORK(&rdm->bury, kefa_rdm_bury);

@@ -348,7 +348,7 @@ struct kefa_chunk {
  * @waits: whether kefa_rdm_waits() may return true. Polls look only at this flag, which the pump
  *	corrects
  * @shut: fewer receives than @target are posted because of the budget
- * @cq_starved: entry in kefa_cq.starved; protected by kefa_cq.starved_lock
+ * @waiter: waits for the reserve of the queue for receives
  * @join: work that creates address handles for strangers
  * @silent: work that asks silent peers for a sign of life
  * @check_ms: time between two checks by @silent; only tests change it
@@ -422,7 +422,7 @@ struct kefa_rdm {
 	u64			strange_kept;
 	bool			waits;
 	bool			shut;
-	struct list_head	cq_starved;
+	struct kofi_cq_waiter	waiter;
 	struct delayed_work	join;
 	struct delayed_work	bury;
 	u32			join_tries;
@@ -436,26 +436,9 @@ struct kefa_rdm {
 
 static_assert(offsetof(struct kefa_rdm, ep) == 0);
 
-/**
- * struct kefa_cq - a completion queue of fabric efa
- * @cq: part of the core
- * @starved_lock: protects @starved; taken inside kefa_ep.lock
- * @starved: endpoints that wait for the queue's reserve
- */
-struct kefa_cq {
-	struct kofi_cq		cq;
-	spinlock_t		starved_lock;	/* protects @starved */
-	struct list_head	starved;
-};
-
 static inline struct kefa_rdm *to_kefa_rdm(struct kefa_ep *ep)
 {
 	return container_of(ep, struct kefa_rdm, ep);
-}
-
-static inline struct kefa_cq *to_kefa_cq(struct kofi_cq *cq)
-{
-	return container_of(cq, struct kefa_cq, cq);
 }
 
 /* Return: the slot that a packet was received into. */

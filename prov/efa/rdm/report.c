@@ -217,19 +217,12 @@ static void kefa_multi_done(struct kefa_rdm *rdm, struct kefa_rop *multi)
 	kefa_rdm_end(rdm, multi);
 }
 
-/* Return: whether an entry was taken. If not, kefa_rdm_cq_replenished() queues the worker. */
+/* Return: whether an entry was taken. If not, kefa_rdm_replenished() queues the worker. */
 static bool kefa_cq_room(struct kefa_rdm *rdm)
 {
 	struct kofi_cq *cq = rdm->ep.rx.base.cq;
-	struct kefa_cq *kcq = to_kefa_cq(cq);
 
-	if (!kofi_cq_reserve_unsolicited(cq))
-		return true;
-	spin_lock(&kcq->starved_lock);
-	list_move_tail(&rdm->cq_starved, &kcq->starved);
-	spin_unlock(&kcq->starved_lock);
-	/* kefa_rdm_cq_replenished() may have come before the endpoint was in the list. */
-	return !kofi_cq_reserve_unsolicited(cq);
+	return !kofi_cq_reserve_unsolicited(cq) || !kofi_cq_starve(cq, &rdm->waiter);
 }
 
 /*
