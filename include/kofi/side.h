@@ -117,6 +117,36 @@ static inline int kofi_copy_out(void *to, size_t *len, const void *from, size_t 
 }
 
 /**
+ * struct kofi_opt - an option that an endpoint has, and its value
+ * @name: FI_OPT_TX_SIZE and so on
+ * @value: the value
+ */
+struct kofi_opt {
+	int	name;
+	size_t	value;
+};
+
+/**
+ * kofi_getopt() - get an option from a table
+ * @opts: all options of the endpoint whose values are of type size_t
+ * @count: number of @opts
+ * @optname: as for fi_getopt()
+ * @optval: as for fi_getopt()
+ * @optlen: as for fi_getopt()
+ *
+ * Context: Any.
+ * Return: 0, -ENOPROTOOPT, -FI_ETOOSMALL.
+ */
+static inline int kofi_getopt(const struct kofi_opt *opts, size_t count, int optname,
+			      void *optval, size_t *optlen)
+{
+	for (; count; count--, opts++)
+		if (opts->name == optname)
+			return kofi_copy_out(optval, optlen, &opts->value, sizeof(opts->value));
+	return -ENOPROTOOPT;
+}
+
+/**
  * kofi_side_count() - count an operation in the counter for it, if there is one
  * @side: the operation's direction
  * @what: kofi_req.what of the operation

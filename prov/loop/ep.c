@@ -152,32 +152,19 @@ static int loop_getopt(struct fid *fid, int level, int optname, void *optval,
 		       size_t *optlen)
 {
 	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
-	size_t value;
+	const struct kofi_opt opts[] = {
+		{ FI_OPT_TX_SIZE, ep->tx.base.size },
+		{ FI_OPT_RX_SIZE, ep->rx.base.size },
+		{ FI_OPT_MIN_MULTI_RECV, READ_ONCE(ep->min_multi_recv) },
+		{ FI_OPT_MAX_MSG_SIZE, LOOP_MAX_MSG },
+		{ FI_OPT_MAX_TAGGED_SIZE, LOOP_MAX_MSG },
+		{ FI_OPT_MAX_RMA_SIZE, LOOP_MAX_MSG },
+		{ FI_OPT_INJECT_MSG_SIZE, LOOP_INJECT },
+		{ FI_OPT_INJECT_TAGGED_SIZE, LOOP_INJECT },
+		{ FI_OPT_INJECT_RMA_SIZE, LOOP_INJECT },
+	};
 
-	switch (optname) {
-	case FI_OPT_TX_SIZE:
-		value = ep->tx.base.size;
-		break;
-	case FI_OPT_RX_SIZE:
-		value = ep->rx.base.size;
-		break;
-	case FI_OPT_MIN_MULTI_RECV:
-		value = READ_ONCE(ep->min_multi_recv);
-		break;
-	case FI_OPT_MAX_MSG_SIZE:
-	case FI_OPT_MAX_TAGGED_SIZE:
-	case FI_OPT_MAX_RMA_SIZE:
-		value = LOOP_MAX_MSG;
-		break;
-	case FI_OPT_INJECT_MSG_SIZE:
-	case FI_OPT_INJECT_TAGGED_SIZE:
-	case FI_OPT_INJECT_RMA_SIZE:
-		value = LOOP_INJECT;
-		break;
-	default:
-		return -ENOPROTOOPT;
-	}
-	return kofi_copy_out(optval, optlen, &value, sizeof(value));
+	return kofi_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
 }
 
 static int loop_setopt(struct fid *fid, int level, int optname, const void *optval,

@@ -273,6 +273,25 @@ struct handler {
 	int ret;
 };
 
+/* The value comes from the table, or the caller learns that there is none or how long it is. */
+static void getopt_table(struct kunit *test)
+{
+	const struct kofi_opt opts[] = { { FI_OPT_TX_SIZE, 7 }, { FI_OPT_RX_SIZE, 0 } };
+	size_t value = 1, len = sizeof(value);
+
+#define GETOPT(name) kofi_getopt(opts, ARRAY_SIZE(opts), name, &value, &len)
+	KUNIT_EXPECT_EQ(test, GETOPT(FI_OPT_RX_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, value, 0);
+	KUNIT_EXPECT_EQ(test, GETOPT(FI_OPT_MAX_MSG_SIZE), -ENOPROTOOPT);
+	KUNIT_EXPECT_EQ(test, GETOPT(FI_OPT_TX_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, value, 7);
+	len--;
+	KUNIT_EXPECT_EQ(test, GETOPT(FI_OPT_RX_SIZE), -FI_ETOOSMALL);
+	KUNIT_EXPECT_EQ(test, len, sizeof(value));
+	KUNIT_EXPECT_EQ(test, value, 7);
+#undef GETOPT
+}
+
 static void run_handler(struct fid_cq *cq, void *context)
 {
 	struct handler *handler = context;
@@ -555,6 +574,7 @@ static struct kunit_case control_cases[] = {
 	KUNIT_CASE(alloc_missing),
 	KUNIT_CASE(vectors_none),
 	KUNIT_CASE(opened_twice),
+	KUNIT_CASE(getopt_table),
 	KUNIT_CASE(close_calls),
 	KUNIT_CASE(ask_from_handler),
 	{}

@@ -109,35 +109,18 @@ static int kefa_direct_getopt(struct fid *fid, int level, int optname, void *opt
 {
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 	const struct kefa_dev *dev = ep->dom->dev;
-	size_t value;
+	const struct kofi_opt opts[] = {
+		{ FI_OPT_TX_SIZE, ep->tx.base.size },
+		{ FI_OPT_RX_SIZE, ep->rx.base.size },
+		{ FI_OPT_MAX_MSG_SIZE, dev->mtu },
+		{ FI_OPT_MAX_RMA_SIZE, dev->rdma_read || dev->rdma_write ? KEFA_MAX_RDMA : 0 },
+		{ FI_OPT_INJECT_MSG_SIZE, kefa_inject_size(dev) },
+		{ FI_OPT_INJECT_RMA_SIZE, kefa_inject_size(dev) },
+		{ FI_OPT_EFA_RNR_RETRY, READ_ONCE(ep->rnr_retry) },
+		{ FI_OPT_RNR_TIMEOUT, READ_ONCE(to_kefa_direct(ep)->rnr_ms) },
+	};
 
-	switch (optname) {
-	case FI_OPT_TX_SIZE:
-		value = ep->tx.base.size;
-		break;
-	case FI_OPT_RX_SIZE:
-		value = ep->rx.base.size;
-		break;
-	case FI_OPT_MAX_MSG_SIZE:
-		value = dev->mtu;
-		break;
-	case FI_OPT_MAX_RMA_SIZE:
-		value = dev->rdma_read || dev->rdma_write ? KEFA_MAX_RDMA : 0;
-		break;
-	case FI_OPT_INJECT_MSG_SIZE:
-	case FI_OPT_INJECT_RMA_SIZE:
-		value = kefa_inject_size(dev);
-		break;
-	case FI_OPT_EFA_RNR_RETRY:
-		value = READ_ONCE(ep->rnr_retry);
-		break;
-	case FI_OPT_RNR_TIMEOUT:
-		value = READ_ONCE(to_kefa_direct(ep)->rnr_ms);
-		break;
-	default:
-		return -ENOPROTOOPT;
-	}
-	return kofi_copy_out(optval, optlen, &value, sizeof(value));
+	return kofi_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
 }
 
 static int kefa_direct_setopt(struct fid *fid, int level, int optname,

@@ -298,40 +298,23 @@ static int kefa_rdm_getopt(struct fid *fid, int level, int optname, void *optval
 {
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
 	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	const struct kofi_opt opts[] = {
+		{ FI_OPT_TX_SIZE, ep->tx.base.size },
+		{ FI_OPT_RX_SIZE, ep->rx.base.size },
+		{ FI_OPT_MAX_MSG_SIZE, KEFA_RDM_MAX_MSG },
+		{ FI_OPT_MAX_TAGGED_SIZE, KEFA_RDM_MAX_MSG },
+		{ FI_OPT_INJECT_MSG_SIZE, kefa_inject_size(ep->dom->dev) },
+		{ FI_OPT_INJECT_TAGGED_SIZE, kefa_inject_size(ep->dom->dev) },
+		{ FI_OPT_MIN_MULTI_RECV, READ_ONCE(rdm->min_multi) },
+		{ FI_OPT_EFA_RNR_RETRY, READ_ONCE(ep->rnr_retry) },
+	};
 	bool flag;
-	size_t value;
 
-	switch (optname) {
-	case FI_OPT_TX_SIZE:
-		value = ep->tx.base.size;
-		break;
-	case FI_OPT_RX_SIZE:
-		value = ep->rx.base.size;
-		break;
-	case FI_OPT_MAX_MSG_SIZE:
-	case FI_OPT_MAX_TAGGED_SIZE:
-		value = KEFA_RDM_MAX_MSG;
-		break;
-	case FI_OPT_INJECT_MSG_SIZE:
-	case FI_OPT_INJECT_TAGGED_SIZE:
-		value = kefa_inject_size(ep->dom->dev);
-		break;
-	case FI_OPT_MIN_MULTI_RECV:
-		value = READ_ONCE(rdm->min_multi);
-		break;
-	case FI_OPT_EFA_RNR_RETRY:
-		value = READ_ONCE(ep->rnr_retry);
-		break;
-	case FI_OPT_EFA_HOMOGENEOUS_PEERS:
-		flag = READ_ONCE(rdm->self.homogeneous);
-		return kofi_copy_out(optval, optlen, &flag, sizeof(flag));
-	case FI_OPT_EFA_USE_DEVICE_RDMA:
-		flag = READ_ONCE(rdm->use_rdma);
-		return kofi_copy_out(optval, optlen, &flag, sizeof(flag));
-	default:
-		return -ENOPROTOOPT;
-	}
-	return kofi_copy_out(optval, optlen, &value, sizeof(value));
+	if (optname != FI_OPT_EFA_HOMOGENEOUS_PEERS && optname != FI_OPT_EFA_USE_DEVICE_RDMA)
+		return kofi_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
+	flag = optname == FI_OPT_EFA_USE_DEVICE_RDMA ? READ_ONCE(rdm->use_rdma) :
+						       READ_ONCE(rdm->self.homogeneous);
+	return kofi_copy_out(optval, optlen, &flag, sizeof(flag));
 }
 
 /* Set an option that peers are told about or rely on, so it is fixed by fi_enable(). */
