@@ -77,10 +77,9 @@ struct kofi_source {
  * @src_addr: where the sender of its message goes, or NULL
  * @room: number of completions that still fit into @buf
  *
- * A source may give the reader completions directly, which costs less than to write them to the
- * queue and read them from there: if kofi_cq_takes() returns true, it calls kofi_cq_give(). It
- * doesn't notify anybody of completions that it has given to a reader. Errors and unsolicited
- * completions are always written to the queue.
+ * kofi_cq_report() may give the reader completions directly, which costs less than to write them
+ * to the queue and read them from there. Errors and unsolicited completions are always written to
+ * the queue.
  */
 struct kofi_cq_reader {
 	struct kofi_cq	*cq;
@@ -317,35 +316,12 @@ static inline void kofi_cq_add(struct kofi_cq *cq,
 }
 
 /**
- * kofi_cq_takes() - check whether a reader takes completions directly
- * @cq: the queue to which the completions would be written otherwise
- * @reader: argument of kofi_source.poll, or NULL
- * @n: number of completions
- *
- * Completions in the queue come first, so a reader takes nothing while there are any. The
- * caller's own earlier completions are seen there without the queue's lock, and those of other
- * sources have no order relative to the caller's.
- *
- * Context: Under the lock under which the source writes all its completions.
- * Return: whether kofi_cq_give() may be called @n times.
- */
-static inline bool kofi_cq_takes(const struct kofi_cq *cq, const struct kofi_cq_reader *reader,
-				 size_t n)
-{
-	return reader && reader->cq == cq && reader->room >= n &&
-	       READ_ONCE(cq->head) == READ_ONCE(cq->tail);
-}
-
-/**
- * kofi_cq_give() - give a reader a completion
+ * kofi_cq_give() - give a reader a completion; providers call kofi_cq_report()
  * @reader: the reader, with room
  * @entry: the completion, in the longest format
  * @src_addr: sender of the message, or FI_ADDR_NOTAVAIL
  *
- * Uses an entry from kofi_cq_reserve(). For several completions pass a local copy of the reader,
- * which the compiler can keep in registers, and copy it back.
- *
- * Context: As kofi_cq_takes().
+ * Context: As kofi_cq_report().
  */
 static inline void kofi_cq_give(struct kofi_cq_reader *reader,
 				const struct fi_cq_tagged_entry *entry, fi_addr_t src_addr)
@@ -480,6 +456,85 @@ static inline void kofi_cq_unreserve_some(struct kofi_cq *cq, unsigned int n)
 	smp_mb__after_atomic();
 	if (unlikely(atomic_read(&cq->wanted)) && atomic_xchg(&cq->wanted, 0))
 		kofi_cq_tell_room(cq);
+}
+
+/**
+ * struct kofi_cq_batch - completions that kofi_cq_report() reports together
+ * @cq: the completion queue, locked unless the completions are given to @to
+ * @to: a copy of the reader, which the compiler can keep in registers; NULL if the completions
+ *	are written to @cq
+ * @quiet: number of operations without a completion
+ */
+struct kofi_cq_batch {
+	struct kofi_cq		*cq;
+	struct kofi_cq_reader	*to;
+	unsigned int		quiet;
+};
+
+/**
+ * kofi_cq_batch_add() - report an operation of a batch
+ * @batch: the batch
+ * @entry: the completion, in the longest format
+ * @src_addr: sender of the message, or FI_ADDR_NOTAVAIL
+ *
+ * For an operation without a completion the callback raises kofi_cq_batch.quiet instead.
+ *
+ * Context: In the callback of kofi_cq_report().
+ */
+static __always_inline void kofi_cq_batch_add(struct kofi_cq_batch *batch,
+					      const struct fi_cq_tagged_entry *entry,
+					      fi_addr_t src_addr)
+{
+	if (batch->to)
+		kofi_cq_give(batch->to, entry, src_addr);
+	else
+		kofi_cq_add(batch->cq, entry, src_addr);
+}
+
+/**
+ * kofi_cq_report() - report operations that succeeded
+ * @cq: the completion queue, or NULL
+ * @reader: argument of kofi_source.poll, or NULL
+ * @n: number of operations, each with an entry from kofi_cq_reserve()
+ * @notify: set to true if the caller has to call kofi_cq_notify()
+ * @add: calls kofi_cq_batch_add() for each operation. It is inlined twice, so that each copy
+ *	knows whether it gives or writes
+ * @arg: argument of @add
+ *
+ * Gives the completions to the reader if it has room for all and the queue is empty, because
+ * completions in the queue come first. The caller's own earlier completions are seen there
+ * without the queue's lock, and those of other sources have no order relative to the caller's.
+ * Otherwise writes them to the queue, under one lock. The entries of quiet operations are
+ * given back.
+ *
+ * Context: Under the lock under which the source writes all its completions, in softirq context,
+ * or in process context with bottom halves off.
+ */
+static __always_inline void kofi_cq_report(struct kofi_cq *cq, struct kofi_cq_reader *reader,
+					   unsigned int n, bool *notify,
+					   void (*add)(struct kofi_cq_batch *batch, void *arg,
+						       unsigned int n),
+					   void *arg)
+{
+	struct kofi_cq_batch batch = { .cq = cq };
+
+	if (reader && reader->cq == cq && reader->room >= n &&
+	    READ_ONCE(cq->head) == READ_ONCE(cq->tail)) {
+		struct kofi_cq_reader to = *reader;
+
+		batch.to = &to;
+		add(&batch, arg, n);
+		reader->buf = to.buf;
+		reader->src_addr = to.src_addr;
+		reader->room = to.room;
+		kofi_cq_unreserve_some(reader->cq, batch.quiet);
+	} else if (cq) {
+		kofi_cq_begin_nested(cq);
+		add(&batch, arg, n);
+		kofi_cq_end_nested(cq);
+		*notify |= batch.quiet < n;
+		kofi_cq_unreserve_some(cq, batch.quiet);
+	}
 }
 
 /**

@@ -482,6 +482,8 @@ struct source_giver {
 	unsigned int		n;		/* number of completions of the next poll */
 	bool			writes;		/* write the first of them to the queue */
 	unsigned int		given;
+	unsigned long		quiet;		/* this completion isn't reported */
+	bool			notify;		/* from the last report */
 };
 
 static void giver_write(struct source_giver *dev)
@@ -490,24 +492,35 @@ static void giver_write(struct source_giver *dev)
 	dev->n--;
 }
 
-static bool giver_poll(void *arg, bool last, struct kofi_cq_reader *reader)
+static void giver_add(struct kofi_cq_batch *batch, void *arg, unsigned int n)
 {
 	struct fi_cq_tagged_entry entry;
+	struct source_giver *dev = arg;
+
+	for (; n; n--) {
+		if (dev->id == dev->quiet) {
+			dev->id++;
+			batch->quiet++;
+			continue;
+		}
+		entry = cq_entry(dev->id);
+		kofi_cq_batch_add(batch, &entry, dev->id++ * 13 + 5);
+		dev->given += !!batch->to;
+	}
+}
+
+static bool giver_poll(void *arg, bool last, struct kofi_cq_reader *reader)
+{
 	struct source_giver *dev = arg;
 	bool found = dev->n;
 
 	if (dev->n && dev->writes)
 		giver_write(dev);
-	if (!kofi_cq_takes(dev->cq, reader, dev->n)) {
-		while (dev->n)
-			giver_write(dev);
-		return found;
-	}
-	for (; dev->n; dev->n--) {
-		entry = cq_entry(dev->id);
-		kofi_cq_give(reader, &entry, dev->id++ * 13 + 5);
-		dev->given++;
-	}
+	dev->notify = false;
+	local_bh_disable();
+	kofi_cq_report(dev->cq, reader, dev->n, &dev->notify, giver_add, dev);
+	local_bh_enable();
+	dev->n = 0;
 	return found;
 }
 
@@ -623,10 +636,41 @@ static void source_gives_no(struct kunit *test)
 	giver_fini(test, &dev);
 }
 
+/* A quiet operation gives its entry back, and readers are notified only of what is written. */
+static void source_gives_quiet(struct kunit *test)
+{
+	struct fi_cq_tagged_entry entry[4];
+	struct source_giver dev;
+
+	giver_init(test, &dev, FI_CQ_FORMAT_TAGGED);
+	dev.quiet = 2;
+	giver_post(test, &dev, 3);
+	KUNIT_ASSERT_EQ(test, fi_cq_read(&dev.cq->cq_fid, entry, 4), 2);
+	KUNIT_EXPECT_PTR_EQ(test, entry[1].op_context, (void *)3L);
+	KUNIT_EXPECT_EQ(test, dev.given, 2U);
+	KUNIT_EXPECT_FALSE(test, dev.notify);
+	cq_expect_idle(test, dev.cq);
+
+	dev.quiet = 5;
+	giver_post(test, &dev, 3);
+	giver_poll(&dev, false, NULL);
+	KUNIT_EXPECT_TRUE(test, dev.notify);
+	KUNIT_ASSERT_EQ(test, fi_cq_read(&dev.cq->cq_fid, entry, 4), 2);
+	KUNIT_EXPECT_PTR_EQ(test, entry[1].op_context, (void *)6L);
+	KUNIT_EXPECT_EQ(test, dev.given, 2U);
+
+	dev.quiet = 7;
+	giver_post(test, &dev, 1);
+	giver_poll(&dev, false, NULL);
+	KUNIT_EXPECT_FALSE(test, dev.notify);
+	giver_fini(test, &dev);
+}
+
 static struct kunit_case source_cases[] = {
 	KUNIT_CASE(source_of_two),
 	KUNIT_CASE(source_gives),
 	KUNIT_CASE(source_gives_no),
+	KUNIT_CASE(source_gives_quiet),
 	KUNIT_CASE(source_never_mine),
 	KUNIT_CASE(source_hand_over),
 	KUNIT_CASE(source_read),

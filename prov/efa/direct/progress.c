@@ -134,14 +134,24 @@ static noinline void kefa_direct_flush_all(struct kefa_ep *ep)
 
 /* --- operations that succeed --- */
 
-static __always_inline struct fi_cq_tagged_entry kefa_op_entry(const struct kefa_op *op)
+static __always_inline void kefa_side_add(struct kofi_cq_batch *batch, void *arg, unsigned int n)
 {
-	return (struct fi_cq_tagged_entry) {
-		.op_context	= op->context,
-		.flags		= op->flags,
-		.len		= op->len,
-		.data		= op->data,
-	};
+	const struct kefa_side *side = arg;
+	const struct kefa_op *op;
+
+	for (op = side->ended; n; n--, op = op->next) {
+		const struct fi_cq_tagged_entry entry = {
+			.op_context	= op->context,
+			.flags		= op->flags,
+			.len		= op->len,
+			.data		= op->data,
+		};
+
+		if (op->quiet)
+			batch->quiet++;
+		else
+			kofi_cq_batch_add(batch, &entry, FI_ADDR_NOTAVAIL);
+	}
 }
 
 /*
@@ -149,53 +159,12 @@ static __always_inline struct fi_cq_tagged_entry kefa_op_entry(const struct kefa
  * taken once for all of them, and isn't held while memory is unmapped. Their slots are
  * freed with the report.
  */
-static void kefa_side_write(struct kefa_side *side, const struct kefa_op *op,
-			    unsigned int n)
-{
-	struct kofi_cq *cq = side->base.cq;
-	unsigned int quiet = 0, i;
-
-	kofi_cq_begin_nested(cq);
-	for (i = 0; i < n; i++, op = op->next) {
-		const struct fi_cq_tagged_entry entry = kefa_op_entry(op);
-
-		if (op->quiet)
-			quiet++;
-		else
-			kofi_cq_add(cq, &entry, FI_ADDR_NOTAVAIL);
-	}
-	kofi_cq_end_nested(cq);
-	side->notify |= quiet < n;
-	kofi_cq_unreserve_some(cq, quiet);
-}
-
-static void kefa_side_give(struct kefa_side *side, const struct kefa_op *op, unsigned int n,
-			   struct kofi_cq_reader *reader)
-{
-	struct kofi_cq_reader to = *reader;
-	unsigned int quiet = 0;
-
-	for (; n; n--, op = op->next) {
-		const struct fi_cq_tagged_entry entry = kefa_op_entry(op);
-
-		if (op->quiet)
-			quiet++;
-		else
-			kofi_cq_give(&to, &entry, FI_ADDR_NOTAVAIL);
-	}
-	*reader = to;
-	kofi_cq_unreserve_some(side->base.cq, quiet);
-}
-
 static void kefa_side_report(struct kefa_side *side, struct kofi_cq_reader *reader)
 {
 	unsigned int i, n = side->nended;
 	const struct kefa_op *op;
 
-	if (kofi_cq_takes(side->base.cq, reader, n))
-		kefa_side_give(side, side->ended, n, reader);
-	else if (side->base.cq)
-		kefa_side_write(side, side->ended, n);
+	kofi_cq_report(side->base.cq, reader, n, &side->notify, kefa_side_add, side);
 	for (op = side->ended, i = 0; side->base.counted && i < n; i++, op = op->next)
 		kofi_side_count(&side->base, op->flags, op->len, op->err);
 	*side->ended_tail = side->first;

@@ -31,51 +31,24 @@ void kefa_eager_init(struct kefa_rdm *rdm)
 
 /* --- the report --- */
 
-static __always_inline struct fi_cq_tagged_entry kefa_ts_entry(const struct kefa_ts *ts)
+static __always_inline void kefa_sent_add(struct kofi_cq_batch *batch, void *arg, unsigned int n)
 {
-	return (struct fi_cq_tagged_entry) {
-		.op_context	= ts->context,
-		.flags		= ts->cq_flags,
-		.len		= ts->total,
-		.tag		= ts->tag,
-	};
-}
+	const struct kefa_rdm *rdm = arg;
+	const struct kefa_ts *ts;
 
-static void kefa_sent_write(struct kefa_side *side, const struct kefa_ts *ts, unsigned int n)
-{
-	struct kofi_cq *cq = side->base.cq;
-	unsigned int quiet = 0, i;
-
-	kofi_cq_begin_nested(cq);
-	for (i = 0; i < n; i++, ts = ts->next) {
-		const struct fi_cq_tagged_entry entry = kefa_ts_entry(ts);
+	for (ts = rdm->sent; n; n--, ts = ts->next) {
+		const struct fi_cq_tagged_entry entry = {
+			.op_context	= ts->context,
+			.flags		= ts->cq_flags,
+			.len		= ts->total,
+			.tag		= ts->tag,
+		};
 
 		if (ts->quiet)
-			quiet++;
+			batch->quiet++;
 		else
-			kofi_cq_add(cq, &entry, FI_ADDR_NOTAVAIL);
+			kofi_cq_batch_add(batch, &entry, FI_ADDR_NOTAVAIL);
 	}
-	kofi_cq_end_nested(cq);
-	side->notify |= quiet < n;
-	kofi_cq_unreserve_some(cq, quiet);
-}
-
-static void kefa_sent_give(struct kefa_side *side, const struct kefa_ts *ts, unsigned int n,
-			   struct kofi_cq_reader *reader)
-{
-	struct kofi_cq_reader to = *reader;
-	unsigned int quiet = 0;
-
-	for (; n; n--, ts = ts->next) {
-		const struct fi_cq_tagged_entry entry = kefa_ts_entry(ts);
-
-		if (ts->quiet)
-			quiet++;
-		else
-			kofi_cq_give(&to, &entry, FI_ADDR_NOTAVAIL);
-	}
-	*reader = to;
-	kofi_cq_unreserve_some(side->base.cq, quiet);
 }
 
 static void kefa_sent_report(struct kefa_rdm *rdm)
@@ -85,10 +58,7 @@ static void kefa_sent_report(struct kefa_rdm *rdm)
 	const struct kefa_ts *ts;
 	unsigned int i;
 
-	if (kofi_cq_takes(side->base.cq, rdm->ep.reader, n))
-		kefa_sent_give(side, rdm->sent, n, rdm->ep.reader);
-	else if (side->base.cq)
-		kefa_sent_write(side, rdm->sent, n);
+	kofi_cq_report(side->base.cq, rdm->ep.reader, n, &side->notify, kefa_sent_add, rdm);
 	for (ts = rdm->sent, i = 0; side->base.counted && i < n; i++, ts = ts->next)
 		kofi_side_count(&side->base, ts->cq_flags, ts->total, false);
 	*rdm->sent_tail = rdm->ts_free;
@@ -100,53 +70,26 @@ static void kefa_sent_report(struct kefa_rdm *rdm)
 	side->room |= side->wanted;
 }
 
-static __always_inline struct fi_cq_tagged_entry kefa_rop_entry(const struct kefa_rop *rop)
+static __always_inline void kefa_taken_add(struct kofi_cq_batch *batch, void *arg, unsigned int n)
 {
-	return (struct fi_cq_tagged_entry) {
-		.op_context	= rop->context,
-		.flags		= rop->cq_flags,
-		.len		= rop->total,
-		.tag		= rop->tag,
-	};
-}
+	const struct kefa_rop *rop;
+	struct kefa_rdm *rdm = arg;
 
-static void kefa_taken_write(struct kefa_rdm *rdm, const struct kefa_rop *rop, unsigned int n)
-{
-	struct kefa_side *side = &rdm->ep.rx;
-	struct kofi_cq *cq = side->base.cq;
-	unsigned int quiet = 0, i;
-
-	kofi_cq_begin_nested(cq);
-	for (i = 0; i < n; i++, rop = rop->next) {
-		const struct fi_cq_tagged_entry entry = kefa_rop_entry(rop);
+	for (rop = rdm->taken; n; n--, rop = rop->next) {
+		const bool wants_src = !batch->to || batch->to->src_addr;
+		const struct fi_cq_tagged_entry entry = {
+			.op_context	= rop->context,
+			.flags		= rop->cq_flags,
+			.len		= rop->total,
+			.tag		= rop->tag,
+		};
 
 		if (rop->flags & KEFA_ROP_QUIET)
-			quiet++;
+			batch->quiet++;
 		else
-			kofi_cq_add(cq, &entry, kefa_rop_src(rdm, rop));
+			kofi_cq_batch_add(batch, &entry,
+					  wants_src ? kefa_rop_src(rdm, rop) : FI_ADDR_NOTAVAIL);
 	}
-	kofi_cq_end_nested(cq);
-	side->notify |= quiet < n;
-	kofi_cq_unreserve_some(cq, quiet);
-}
-
-static void kefa_taken_give(struct kefa_rdm *rdm, const struct kefa_rop *rop, unsigned int n,
-			    struct kofi_cq_reader *reader)
-{
-	struct kofi_cq_reader to = *reader;
-	unsigned int quiet = 0;
-
-	for (; n; n--, rop = rop->next) {
-		const struct fi_cq_tagged_entry entry = kefa_rop_entry(rop);
-
-		if (rop->flags & KEFA_ROP_QUIET)
-			quiet++;
-		else
-			kofi_cq_give(&to, &entry,
-				     to.src_addr ? kefa_rop_src(rdm, rop) : FI_ADDR_NOTAVAIL);
-	}
-	*reader = to;
-	kofi_cq_unreserve_some(rdm->ep.rx.base.cq, quiet);
 }
 
 static void kefa_taken_report(struct kefa_rdm *rdm)
@@ -156,10 +99,7 @@ static void kefa_taken_report(struct kefa_rdm *rdm)
 	const struct kefa_rop *rop;
 	unsigned int i;
 
-	if (kofi_cq_takes(side->base.cq, rdm->ep.reader, n))
-		kefa_taken_give(rdm, rdm->taken, n, rdm->ep.reader);
-	else if (side->base.cq)
-		kefa_taken_write(rdm, rdm->taken, n);
+	kofi_cq_report(side->base.cq, rdm->ep.reader, n, &side->notify, kefa_taken_add, rdm);
 	for (rop = rdm->taken, i = 0; side->base.counted && i < n; i++, rop = rop->next)
 		kofi_side_count(&side->base, rop->cq_flags, rop->total, false);
 	kefa_rops_put(&rdm->rops, rdm->taken, rdm->taken_tail, n);
