@@ -13,7 +13,6 @@
 #include "kefa.h"
 
 struct kefa_copy;
-struct kefa_op;
 struct seq_file;
 
 #define KEFA_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | \
@@ -54,8 +53,6 @@ enum kefa_ep_state {
  * @base: the core's part; its size is the number of slots. Its op_flags change under
  *	kefa_ep.lock
  * @nfree: number of free slots; under kefa_ep.lock
- * @first: list of the free slots, the one that was freed last first, because its memory
- *	is still in the cache; under kefa_ep.lock
  * @quiet: plain calls have no completion on success: see kofi_side_quiet(); under
  *	kefa_ep.lock
  * @notify: completions were written and the reader hasn't been notified; under
@@ -63,22 +60,14 @@ enum kefa_ep_state {
  * @wanted: posts were refused for lack of a resource of enum kefa_short, and the ULP
  *	hasn't been notified since; under kefa_ep.lock
  * @room: the resource is available again and the ULP must be notified; under kefa_ep.lock
- * @ended: list of the slots of operations that ended and aren't reported yet, oldest
- *	first; under kefa_ep.lock
- * @ended_tail: pointer to which the next slot of @ended is linked; under kefa_ep.lock
- * @nended: number of slots on @ended; under kefa_ep.lock
  */
 struct kefa_side {
 	struct kofi_side	base;
 	u32			nfree;
-	struct kefa_op		*first;
 	bool			quiet;
 	bool			notify;
 	bool			wanted;
 	bool			room;
-	struct kefa_op		*ended;
-	struct kefa_op		**ended_tail;
-	u32			nended;
 };
 
 /**

@@ -14,6 +14,21 @@
 struct kefa_mr;
 
 /**
+ * struct kefa_slots - slots of one direction that have no operation; under kefa_ep.lock
+ * @first: list of the free slots, the one that was freed last first, because its memory
+ *	is still in the cache
+ * @ended: list of the slots of operations that ended and aren't reported yet, oldest first
+ * @ended_tail: pointer to which the next slot of @ended is linked
+ * @nended: number of slots on @ended
+ */
+struct kefa_slots {
+	struct kefa_op	*first;
+	struct kefa_op	*ended;
+	struct kefa_op	**ended_tail;
+	u32		nended;
+};
+
+/**
  * struct kefa_direct - an endpoint of fabric efa-direct
  * @ep: the endpoint
  * @nops: number of slots of both sides
@@ -25,11 +40,13 @@ struct kefa_mr;
  * @rnr_tail: pointer to which the next work request to be resent is linked
  * @ah_wanted: an address handle is waiting to be destroyed until operations are done
  * @rnr_ms: FI_OPT_RNR_TIMEOUT, or 0; under kefa_dev.lock
+ * @tx: slots of the sending side
+ * @rx: slots of the receiving side
  * @rests_free: free records for @rests
  * @rnr_work: resends work requests
  *
- * The members up to @ah_wanted, which posts and polls read, are in one cache line. kefa_ep.lock
- * protects all that are written while the endpoint is enabled.
+ * The members from @nops to @rnr_ms are in one cache line, and @tx and @rx in another one. Posts
+ * and polls use both. kefa_ep.lock protects all that are written while the endpoint is enabled.
  */
 struct kefa_direct {
 	struct kefa_ep		ep;
@@ -42,6 +59,8 @@ struct kefa_direct {
 	u32			*rnr_tail;
 	bool			ah_wanted;
 	u32			rnr_ms;
+	struct kefa_slots	tx;
+	struct kefa_slots	rx;
 	struct list_head	rests_free;
 	struct delayed_work	rnr_work;
 };

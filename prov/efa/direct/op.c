@@ -67,12 +67,13 @@ static void kefa_slot_init(struct kefa_ep *ep, struct kefa_side *side,
 			   u32 slot)
 {
 	struct kefa_op *op = &to_kefa_direct(ep)->ops[slot];
+	struct kefa_slots *slots = kefa_slots_of(ep, side);
 
 	op->id = slot;
 	op->head = op;
 	op->parts = 1;
-	op->next = side->first;
-	side->first = op;
+	op->next = slots->first;
+	slots->first = op;
 	side->nfree++;
 }
 
@@ -103,10 +104,8 @@ int kefa_ops_init(struct kefa_ep *ep)
 		direct->ops = NULL;
 		return ret;
 	}
-	ep->tx.ended_tail = &ep->tx.ended;
-	ep->rx.ended_tail = &ep->rx.ended;
-	ep->tx.first = NULL;
-	ep->rx.first = NULL;
+	direct->tx = (struct kefa_slots){ .ended_tail = &direct->tx.ended };
+	direct->rx = (struct kefa_slots){ .ended_tail = &direct->rx.ended };
 	for (i = direct->nops; i--;)
 		kefa_slot_init(ep, i < ep->tx.base.size ? &ep->tx : &ep->rx, i);
 	for (i = 0; i < ARRAY_SIZE(ep->wrs); i++)
@@ -147,7 +146,7 @@ void kefa_ops_fini(struct kefa_ep *ep)
 struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 			     struct kefa_op *head)
 {
-	struct kefa_op *op = side->first;
+	struct kefa_op *op = kefa_slots_of(ep, side)->first;
 
 	kefa_op_begin(ep, side, op);
 	if (head) {

@@ -43,6 +43,15 @@ static __always_inline void kefa_op_set_state(struct kefa_ep *ep,
 	op->state = state;
 }
 
+/* Return: the slots of a direction. */
+static __always_inline struct kefa_slots *kefa_slots_of(struct kefa_ep *ep,
+							const struct kefa_side *side)
+{
+	struct kefa_direct *direct = to_kefa_direct(ep);
+
+	return side == &ep->tx ? &direct->tx : &direct->rx;
+}
+
 /**
  * kefa_op_begin() - begin an operation of one work request
  * @ep: the endpoint
@@ -58,7 +67,7 @@ static __always_inline void kefa_op_begin(struct kefa_ep *ep,
 {
 	lockdep_assert_held(&ep->lock);
 	kefa_op_set_state(ep, op, KEFA_OP_POSTED);
-	side->first = op->next;
+	kefa_slots_of(ep, side)->first = op->next;
 	side->nfree--;
 }
 
@@ -74,31 +83,33 @@ static __always_inline void kefa_op_release(struct kefa_ep *ep,
 					    struct kefa_side *side,
 					    struct kefa_op *op)
 {
+	struct kefa_slots *slots = kefa_slots_of(ep, side);
+
 	kefa_op_set_state(ep, op, KEFA_OP_FREE);
 	op->id += KEFA_OP_USE;
-	op->next = side->first;
-	side->first = op;
+	op->next = slots->first;
+	slots->first = op;
 	side->nfree++;
 }
 
 /**
  * kefa_op_end() - queue an operation that ended for kefa_direct_report()
  * @ep: the endpoint
- * @side: direction of the operation
+ * @slots: slots of the direction of the operation
  * @op: the operation
  *
  * The report frees the slot.
  *
  * Context: Process or softirq context, under kefa_ep.lock until the report.
  */
-static __always_inline void kefa_op_end(struct kefa_ep *ep, struct kefa_side *side,
+static __always_inline void kefa_op_end(struct kefa_ep *ep, struct kefa_slots *slots,
 					struct kefa_op *op)
 {
 	kefa_op_set_state(ep, op, KEFA_OP_FREE);
 	op->id += KEFA_OP_USE;
-	*side->ended_tail = op;
-	side->ended_tail = &op->next;
-	side->nended++;
+	*slots->ended_tail = op;
+	slots->ended_tail = &op->next;
+	slots->nended++;
 }
 
 /* Return: whether data of an operation fits into the work request. */

@@ -136,7 +136,7 @@ static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 					    const struct kefa_plain *p,
 					    struct kefa_peer *peer, bool simple)
 {
-	struct kefa_op *op = ep->tx.first;
+	struct kefa_op *op = to_kefa_direct(ep)->tx.first;
 	struct kefa_wr *wr = ep->wrs;
 
 	if (simple)
@@ -280,7 +280,7 @@ static __always_inline bool kefa_plain_rx_locked(struct kefa_ep *ep,
 						 const struct kefa_plain *p)
 {
 	struct kefa_recv_wr *recv = &ep->recvs[ep->nrecvs];
-	struct kefa_op *op = ep->rx.first;
+	struct kefa_op *op = to_kefa_direct(ep)->rx.first;
 
 	if (p->len >= ep->limits.recv || !ep->rx.nfree ||
 	    kofi_side_reserve(&ep->rx.base))

@@ -136,10 +136,10 @@ static noinline void kefa_direct_flush_all(struct kefa_ep *ep)
 
 static __always_inline void kefa_side_add(struct kofi_cq_batch *batch, void *arg, unsigned int n)
 {
-	const struct kefa_side *side = arg;
+	const struct kefa_slots *slots = arg;
 	const struct kefa_op *op;
 
-	for (op = side->ended; n; n--, op = op->next) {
+	for (op = slots->ended; n; n--, op = op->next) {
 		const struct fi_cq_tagged_entry entry = {
 			.op_context	= op->context,
 			.flags		= op->flags,
@@ -159,27 +159,30 @@ static __always_inline void kefa_side_add(struct kofi_cq_batch *batch, void *arg
  * taken once for all of them, and isn't held while memory is unmapped. Their slots are
  * freed with the report.
  */
-static void kefa_side_report(struct kefa_side *side, struct kofi_cq_reader *reader)
+static void kefa_side_report(struct kefa_side *side, struct kefa_slots *slots,
+			     struct kofi_cq_reader *reader)
 {
-	unsigned int i, n = side->nended;
+	unsigned int i, n = slots->nended;
 	const struct kefa_op *op;
 
-	kofi_cq_report(side->base.cq, reader, n, &side->notify, kefa_side_add, side);
-	for (op = side->ended, i = 0; side->base.counted && i < n; i++, op = op->next)
+	kofi_cq_report(side->base.cq, reader, n, &side->notify, kefa_side_add, slots);
+	for (op = slots->ended, i = 0; side->base.counted && i < n; i++, op = op->next)
 		kofi_side_count(&side->base, op->flags, op->len, op->err);
-	*side->ended_tail = side->first;
-	side->first = side->ended;
-	side->ended_tail = &side->ended;
+	*slots->ended_tail = slots->first;
+	slots->first = slots->ended;
+	slots->ended_tail = &slots->ended;
 	side->nfree += n;
-	side->nended = 0;
+	slots->nended = 0;
 }
 
 static __always_inline void kefa_direct_report(struct kefa_ep *ep)
 {
-	if (ep->tx.nended)
-		kefa_side_report(&ep->tx, ep->reader);
-	if (ep->rx.nended)
-		kefa_side_report(&ep->rx, ep->reader);
+	struct kefa_direct *direct = to_kefa_direct(ep);
+
+	if (direct->tx.nended)
+		kefa_side_report(&ep->tx, &direct->tx, ep->reader);
+	if (direct->rx.nended)
+		kefa_side_report(&ep->rx, &direct->rx, ep->reader);
 }
 
 /* --- completions of the device --- */
@@ -228,7 +231,7 @@ static __always_inline void kefa_op_unmap(struct kefa_ep *ep,
 
 static __always_inline void kefa_direct_sent(struct kefa_ep *ep, struct kefa_op *op)
 {
-	kefa_op_end(ep, &ep->tx, op);
+	kefa_op_end(ep, &to_kefa_direct(ep)->tx, op);
 	kefa_op_unmap(ep, op);
 	trace_kefa_done(ep, op);
 }
@@ -239,7 +242,7 @@ static __always_inline void kefa_direct_received(struct kefa_ep *ep,
 {
 	const struct kefa_wc wc = kefa_wc_read(ibwc);
 
-	kefa_op_end(ep, &ep->rx, op);
+	kefa_op_end(ep, &to_kefa_direct(ep)->rx, op);
 	kefa_op_unmap(ep, op);
 	op->len = wc.len;
 	ep->stats.rx_bytes += wc.len;
