@@ -214,7 +214,7 @@ bool kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 		n = kefa_early_take(rdm, first, false);
 		if (!n)
 			return false;
-		order->exp_id++;
+		kefa_order_begun(order);
 		done += n;
 	}
 	return true;
@@ -267,7 +267,7 @@ enum kefa_took kefa_ordered_received(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 		took = pkt->row->ops->received(rdm, peer, pkt, held);
 		if (took == KEFA_TOOK_NOT)
 			return kefa_early_starve(rdm, peer, pkt, held);
-		peer->order.exp_id++;
+		kefa_order_begun(&peer->order);
 		kefa_rdm_drain(rdm, peer);
 		return took;
 	case KEFA_ORDER_LATER:

@@ -160,19 +160,4 @@ static inline void kefa_sent_all(struct kefa_rdm *rdm, struct kefa_rop *rop, str
 	rdm->ep.rx.room |= rdm->ep.rx.wanted;
 }
 
-/**
- * kefa_ts_unused() - put a send slot into the list of free ones
- * @rdm: the endpoint
- * @ts: the slot, in KEFA_TS_FREE
- *
- * Context: Under kefa_ep.lock.
- */
-static __always_inline void kefa_ts_unused(struct kefa_rdm *rdm, struct kefa_ts *ts)
-{
-	ts->next = rdm->ts_free;
-	rdm->ts_free = ts;
-	rdm->ts_nfree++;
-	rdm->ep.tx.room |= rdm->ep.tx.wanted;
-}
-
 #endif /* KEFA_RDM_FAST_H */

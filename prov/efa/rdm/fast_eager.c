@@ -146,10 +146,8 @@ static __always_inline bool kefa_eager_sent(struct kefa_rdm *rdm, const struct i
 	}
 	kefa_ts_arrived(ts);
 	ts->whole = false;
-	kefa_ts_set_state(rdm, ts, KEFA_TS_FREE);
-	ts->id += KEFA_OP_USE;
+	kefa_ts_release(rdm, ts);
 	kefa_ts_report(rdm, ts);
-	peer->wrs--;
 	return true;
 }
 
@@ -252,8 +250,7 @@ static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struc
 	/* The match hasn't removed a multi-receive buffer, so msg.c will find it again. */
 	if (unlikely(recv && recv->link.multi))
 		return false;
-	rs->state = KEFA_RS_TAKEN;
-	rdm->nposted--;
+	kefa_rs_take(rdm, rs);
 	kefa_arrived(rdm, peer, e.tagged ? KEFA_EAGER_TAGRTM_PKT : KEFA_EAGER_MSGRTM_PKT, &e);
 	if (likely(recv)) {
 		kefa_eager_take(rdm, container_of(recv, struct kefa_rop, recv), peer, &e);
@@ -267,7 +264,7 @@ static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struc
 		kefa_rs_again(rdm, rs);
 	if (unlikely(!rdm->ordered))
 		return true;
-	peer->order.exp_id++;
+	kefa_order_begun(&peer->order);
 	if (unlikely(!list_empty(&rdm->early))) {
 		kefa_eager_report(rdm);
 		kefa_rdm_drain(rdm, peer);

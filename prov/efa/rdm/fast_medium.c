@@ -51,8 +51,7 @@ static void kefa_part_last(struct kefa_rdm *rdm, struct kefa_rop *rop)
 static void kefa_part_put(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_rs *rs,
 			  const struct kefa_part *p)
 {
-	rs->state = KEFA_RS_TAKEN;
-	rdm->nposted--;
+	kefa_rs_take(rdm, rs);
 	kefa_arrived(rdm, rop->peer, rop->type, &p->e);
 	kefa_rop_put(rdm, rop, p->e.data, p->off, p->e.len);
 	kefa_rs_again(rdm, rs);
@@ -99,7 +98,7 @@ static bool kefa_part_first(struct kefa_rdm *rdm, struct kefa_rs *rs, const stru
 	rop = container_of(recv, struct kefa_rop, recv);
 	kefa_part_begin(rdm, rop, peer, p);
 	kefa_part_put(rdm, rop, rs, p);
-	peer->order.exp_id++;
+	kefa_order_begun(&peer->order);
 	return true;
 }
 
@@ -180,9 +179,7 @@ bool kefa_part_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc
 	ts->seg.len = 0;
 	ts->rop = NULL;
 	ts->shared = false;
-	kefa_ts_set_state(rdm, ts, KEFA_TS_FREE);
-	ts->id += KEFA_OP_USE;
-	peer->wrs--;
+	kefa_ts_release(rdm, ts);
 	if (!list_empty(&peer->wait) || peer->owes)
 		kefa_part_todo(rdm, peer);
 	if (!--rop->wrs)

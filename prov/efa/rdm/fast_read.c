@@ -30,9 +30,7 @@ static __always_inline void kefa_read_slot_over(struct kefa_rdm *rdm, struct kef
 	ts->rop = NULL;
 	ts->seg.len = 0;
 	ts->what = KEFA_TS_PACKET;
-	kefa_ts_set_state(rdm, ts, KEFA_TS_FREE);
-	ts->id += KEFA_OP_USE;
-	ts->peer->wrs--;
+	kefa_ts_release(rdm, ts);
 }
 
 /* Have the pump send what waits for a slot. Return: true. */
@@ -70,7 +68,7 @@ static __always_inline struct kefa_wr *kefa_read_slot_again(struct kefa_rdm *rdm
 	ts->seg.len = 0;
 	ts->type = type;
 	ts->len = len;
-	ts->id += KEFA_OP_USE;
+	kefa_ts_renew(ts);
 	rdm->stats.sent[type]++;
 	wr = kefa_read_hold(rdm, ts);
 	kefa_wr_send(wr, ts->id, peer->ah->ah, kefa_rpeer_qpn(peer), kefa_rpeer_connid(peer));
@@ -183,8 +181,7 @@ static bool kefa_read_ended(struct kefa_rdm *rdm, struct kefa_rs *rs, const stru
 		return false;
 	if (unlikely(!rdm->ts_nfree || rdm->ep.nheld == KEFA_HELD_MAX))
 		return false;
-	rs->state = KEFA_RS_TAKEN;
-	rdm->nposted--;
+	kefa_rs_take(rdm, rs);
 	kefa_arrived(rdm, rop->peer, KEFA_EOR_PKT, &nothing);
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_INVAL);
 	kefa_source_inval(rdm, rop);
@@ -293,10 +290,9 @@ static __always_inline bool kefa_read_begin(struct kefa_rdm *rdm, struct kefa_rs
 	if (unlikely(!recv || recv->link.multi))
 		return false;
 	rop = container_of(recv, struct kefa_rop, recv);
-	rs->state = KEFA_RS_TAKEN;
-	rdm->nposted--;
+	kefa_rs_take(rdm, rs);
 	if (rdm->ordered)
-		peer->order.exp_id++;
+		kefa_order_begun(&peer->order);
 	kefa_rop_unlist(rop);
 	rop->peer = peer;
 	peer->nops++;

@@ -114,4 +114,15 @@ static inline void kefa_order_arrived(struct kefa_order *order, u32 msg_id)
 	order->out[kefa_order_part(msg_id)]--;
 }
 
+/**
+ * kefa_order_begun() - note that the expected message from a peer has begun
+ * @order: order of the peer's messages
+ *
+ * Context: Under the endpoint's lock.
+ */
+static __always_inline void kefa_order_begun(struct kefa_order *order)
+{
+	order->exp_id++;
+}
+
 #endif /* KEFA_RDM_ORDER_H */

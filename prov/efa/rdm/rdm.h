@@ -683,6 +683,20 @@ static inline fi_addr_t kefa_rop_src(const struct kefa_rdm *rdm, const struct ke
 }
 
 /**
+ * kefa_rs_take() - note that the device has completed a receive
+ * @rdm: the endpoint
+ * @rs: the slot, in KEFA_RS_POSTED
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_rs_take(struct kefa_rdm *rdm, struct kefa_rs *rs)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	rs->state = KEFA_RS_TAKEN;
+	rdm->nposted--;
+}
+
+/**
  * kefa_rs_hold() - hold a receive for the next doorbell
  * @rdm: the endpoint
  * @rs: the slot, in no list. The caller calls kefa_rx_give(), at once if KEFA_RECVS_MAX are held

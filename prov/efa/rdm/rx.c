@@ -155,8 +155,7 @@ struct kefa_rs *kefa_rs_found(struct kefa_rdm *rdm, u64 id)
 	lockdep_assert_held(&rdm->ep.lock);
 	if (!rs || rs->id != id || rs->state != KEFA_RS_POSTED)
 		return NULL;
-	rs->state = KEFA_RS_TAKEN;
-	rdm->nposted--;
+	kefa_rs_take(rdm, rs);
 	return rs;
 }
 

@@ -133,13 +133,8 @@ void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	kefa_ts_arrived(ts);
 	list_del_init(&ts->list);
 	kefa_ts_clear(ts);
-	kefa_ts_set_state(rdm, ts, KEFA_TS_FREE);
-	ts->id += KEFA_OP_USE;
-	ts->next = rdm->ts_free;
-	rdm->ts_free = ts;
-	rdm->ts_nfree++;
-	rdm->ep.tx.room |= rdm->ep.tx.wanted;
-	peer->wrs--;
+	kefa_ts_release(rdm, ts);
+	kefa_ts_unused(rdm, ts);
 	kefa_rdm_put_wr(rdm, peer);
 }
 

@@ -145,4 +145,45 @@ static __always_inline void kefa_ts_arrived(struct kefa_ts *ts)
 	kefa_order_arrived(&ts->peer->order, ts->msg_id);
 }
 
+/**
+ * kefa_ts_renew() - give a send slot the id of its next use
+ * @ts: the slot, whose last work request is over
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_ts_renew(struct kefa_ts *ts)
+{
+	ts->id += KEFA_OP_USE;
+}
+
+/**
+ * kefa_ts_release() - end the use of a send slot
+ * @rdm: the endpoint
+ * @ts: the slot, all fields of which are as in a free one. The caller puts it into the list of
+ *	free ones by kefa_ts_unused(), or has it reported, which does so later
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_ts_release(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	kefa_ts_set_state(rdm, ts, KEFA_TS_FREE);
+	kefa_ts_renew(ts);
+	ts->peer->wrs--;
+}
+
+/**
+ * kefa_ts_unused() - put a send slot into the list of free ones
+ * @rdm: the endpoint
+ * @ts: the slot, in KEFA_TS_FREE
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_ts_unused(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	ts->next = rdm->ts_free;
+	rdm->ts_free = ts;
+	rdm->ts_nfree++;
+	rdm->ep.tx.room |= rdm->ep.tx.wanted;
+}
+
 #endif /* KEFA_RDM_TX_H */
