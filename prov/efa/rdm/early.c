@@ -15,10 +15,13 @@ static struct kefa_held *kefa_early_find(const struct kefa_rdm *rdm, const struc
 					 u32 msg_id)
 {
 	struct kefa_index_node *n;
+	struct kefa_held *held;
 
-	kefa_index_for_each(n, &rdm->msgs, kefa_rop_key(peer->id, msg_id))
-		if (kefa_node_early(rdm, n))
-			return container_of(n, struct kefa_held, node);
+	kefa_index_for_each(n, &rdm->msgs, kefa_msg_key(peer->id, msg_id)) {
+		held = container_of(n, struct kefa_held, node);
+		if (held->where == KEFA_HELD_EARLY)
+			return held;
+	}
 	return NULL;
 }
 
@@ -104,7 +107,7 @@ static struct kefa_held *kefa_early_keep(struct kefa_rdm *rdm, struct kefa_rpeer
 	/* No other packet has the number of a message that isn't in several packets. */
 	kept->parts = multi ? kefa_pkt_parts(pkt) : pkt->data_len;
 	kept->done = pkt->data_len;
-	kefa_early_add(rdm, kept, kefa_rop_key(peer->id, pkt->msg_id));
+	kefa_early_add(rdm, kept, kefa_msg_key(peer->id, pkt->msg_id));
 	return kept;
 }
 

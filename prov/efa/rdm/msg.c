@@ -291,7 +291,7 @@ static enum kefa_took kefa_msg_unexpected(struct kefa_rdm *rdm, struct kefa_rpee
 	kept->parts = kefa_pkt_parts(pkt);
 	kept->done = pkt->data_len;
 	if (pkt->row->flags & KEFA_ROW_MULTI && kept->done < kept->parts)
-		kefa_index_add(&rdm->msgs, &kept->node, kefa_rop_key(peer->id, pkt->msg_id));
+		kefa_index_add(&rdm->msgs, &kept->node, kefa_msg_key(peer->id, pkt->msg_id));
 	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
 }
 
@@ -330,65 +330,75 @@ static enum kefa_took kefa_msg_first(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 	return took;
 }
 
+/* Return: the operation of a message that more packets are expected of, or NULL. */
+static struct kefa_rop *kefa_msg_rop(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
+				     u32 msg_id)
+{
+	struct kefa_index_node *n = kefa_index_find(&rdm->msgs, kefa_rop_key(peer->id, msg_id));
+
+	return n ? container_of(n, struct kefa_rop, msg) : NULL;
+}
+
+/* Return: the first packet of an unexpected message that more packets are expected of, or NULL. */
+static struct kefa_held *kefa_msg_kept(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
+				       u32 msg_id)
+{
+	struct kefa_index_node *n;
+	struct kefa_held *held;
+
+	kefa_index_for_each(n, &rdm->msgs, kefa_msg_key(peer->id, msg_id)) {
+		held = container_of(n, struct kefa_held, node);
+		if (held->where == KEFA_HELD_UNEXP)
+			return held;
+	}
+	return NULL;
+}
+
 /**
- * kefa_msg_begun() - find a message that has begun and is expected to have more packets
+ * kefa_msg_begun() - check whether a message has begun and is expected to have more packets
  * @rdm: the endpoint
  * @peer: sender of the message
  * @msg_id: number of the message
  *
  * Context: Under kefa_ep.lock.
- * Return: the entry in kefa_rdm.msgs of its operation, or of its first packet if no receive has
- * matched; or NULL.
+ * Return: whether it has, with a receive or as an unexpected message.
  */
-struct kefa_index_node *kefa_msg_begun(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
-				       u32 msg_id)
+bool kefa_msg_begun(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer, u32 msg_id)
 {
-	struct kefa_index_node *n;
-
-	kefa_index_for_each(n, &rdm->msgs, kefa_rop_key(peer->id, msg_id))
-		if (!kefa_node_early(rdm, n))
-			return n;
-	return NULL;
+	return kefa_msg_rop(rdm, peer, msg_id) || kefa_msg_kept(rdm, peer, msg_id);
 }
 
-/* Return: the operation of a message that more packets are expected of, or NULL. */
-static struct kefa_rop *kefa_msg_rop(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
-				     u32 msg_id)
+/* Handle another packet of a message that has a receive. */
+static enum kefa_took kefa_msg_next(struct kefa_rdm *rdm, const struct kefa_pkt *pkt,
+				    struct kefa_rop *rop)
 {
-	struct kefa_index_node *n = kefa_msg_begun(rdm, peer, msg_id);
-
-	return n ? kefa_node_rop(rdm, n) : NULL;
-}
-
-/* Handle another packet of a message that has begun. */
-static enum kefa_took kefa_msg_next(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-				    const struct kefa_pkt *pkt, struct kefa_held *held,
-				    struct kefa_index_node *n)
-{
-	struct kefa_rop *rop = kefa_node_rop(rdm, n);
-	struct kefa_held *first, *kept;
-
-	if (rop) {
-		if (!kefa_part_ok(pkt, rop->total, kefa_rop_parts(rop), rop->done))
-			goto drop;
-		kefa_rop_copy(rdm, rop, pkt);
-		if (rop->done == kefa_rop_parts(rop))
-			kefa_rop_go_on(rdm, rop);
+	if (!kefa_part_ok(pkt, rop->total, kefa_rop_parts(rop), rop->done)) {
+		kefa_rdm_drop(rdm, rop->peer, KEFA_DROP_LENGTH);
 		return KEFA_TOOK_DONE;
 	}
-	first = container_of(n, struct kefa_held, node);
-	if (!kefa_part_ok(pkt, first->total, first->parts, first->done))
-		goto drop;
-	kept = kefa_keep_packet(rdm, held, peer);
+	kefa_rop_copy(rdm, rop, pkt);
+	if (rop->done == kefa_rop_parts(rop))
+		kefa_rop_go_on(rdm, rop);
+	return KEFA_TOOK_DONE;
+}
+
+/* Handle another packet of an unexpected message. */
+static enum kefa_took kefa_msg_keep(struct kefa_rdm *rdm, const struct kefa_pkt *pkt,
+				    struct kefa_held *held, struct kefa_held *first)
+{
+	struct kefa_held *kept;
+
+	if (!kefa_part_ok(pkt, first->total, first->parts, first->done)) {
+		kefa_rdm_drop(rdm, first->peer, KEFA_DROP_LENGTH);
+		return KEFA_TOOK_DONE;
+	}
+	kept = kefa_keep_packet(rdm, held, first->peer);
 	kept->where = KEFA_HELD_MORE;
 	list_add_tail(&kept->link, &first->link);
 	first->done += pkt->data_len;
 	if (first->done == first->parts)
 		kefa_index_del(&rdm->msgs, &first->node);
 	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
-drop:
-	kefa_rdm_drop(rdm, peer, KEFA_DROP_LENGTH);
-	return KEFA_TOOK_DONE;
 }
 
 /* --- request types --- */
@@ -396,12 +406,18 @@ drop:
 static enum kefa_took kefa_rtm_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 					const struct kefa_pkt *pkt, struct kefa_held *held)
 {
-	struct kefa_index_node *n = NULL;
+	struct kefa_held *first;
+	struct kefa_rop *rop;
 
-	if (pkt->row->flags & KEFA_ROW_MULTI)
-		n = kefa_msg_begun(rdm, peer, pkt->msg_id);
-	return n ? kefa_msg_next(rdm, peer, pkt, held, n) :
-		   kefa_msg_first(rdm, peer, pkt, held);
+	if (pkt->row->flags & KEFA_ROW_MULTI) {
+		rop = kefa_msg_rop(rdm, peer, pkt->msg_id);
+		if (rop)
+			return kefa_msg_next(rdm, pkt, rop);
+		first = kefa_msg_kept(rdm, peer, pkt->msg_id);
+		if (first)
+			return kefa_msg_keep(rdm, pkt, held, first);
+	}
+	return kefa_msg_first(rdm, peer, pkt, held);
 }
 
 static void kefa_rtm_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop,

@@ -15,37 +15,7 @@ void kefa_early_forget(struct kefa_rdm *rdm, struct kefa_held *first);
 
 /* msg.c */
 
-struct kefa_index_node *kefa_msg_begun(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
-				       u32 msg_id);
-
-/**
- * kefa_node_rop() - get the operation of an entry of kefa_rdm.msgs
- * @rdm: the endpoint
- * @n: the entry
- *
- * Context: Under kefa_ep.lock.
- * Return: the operation, or NULL if the entry is a packet.
- */
-static inline struct kefa_rop *kefa_node_rop(const struct kefa_rdm *rdm, struct kefa_index_node *n)
-{
-	struct kefa_rop *rop = container_of(n, struct kefa_rop, msg);
-
-	return rop >= rdm->rops.ops && rop < rdm->rops.ops + rdm->rops.size ? rop : NULL;
-}
-
-/**
- * kefa_node_early() - check whether an entry of kefa_rdm.msgs is a packet that arrived early
- * @rdm: the endpoint
- * @n: the entry
- *
- * Context: Under kefa_ep.lock.
- * Return: whether it is.
- */
-static inline bool kefa_node_early(const struct kefa_rdm *rdm, struct kefa_index_node *n)
-{
-	return !kefa_node_rop(rdm, n) &&
-	       container_of(n, struct kefa_held, node)->where == KEFA_HELD_EARLY;
-}
+bool kefa_msg_begun(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer, u32 msg_id);
 
 /**
  * kefa_pkt_total() - get the length of a packet's message

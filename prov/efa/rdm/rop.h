@@ -336,16 +336,31 @@ static inline u32 kefa_rop_id(const struct kefa_rops *rops, const struct kefa_ro
 }
 
 /**
- * kefa_rop_key() - get the key of a message in the table by (peer, msg_id)
+ * kefa_msg_key() - get the key of a kept packet in the table of messages, kefa_rdm.msgs
+ * @peer_id: kefa_rpeer.id, at most INT_MAX
+ * @msg_id: number of the message
+ *
+ * Context: Any.
+ * Return: the key.
+ */
+static inline u64 kefa_msg_key(u32 peer_id, u32 msg_id)
+{
+	return (u64)peer_id << 32 | msg_id;
+}
+
+/**
+ * kefa_rop_key() - get the key of an operation in the table of messages, kefa_rdm.msgs
  * @peer_id: kefa_rpeer.id
  * @msg_id: number of the message
+ *
+ * It differs from the keys of kept packets, so a lookup finds either operations or packets.
  *
  * Context: Any.
  * Return: the key.
  */
 static inline u64 kefa_rop_key(u32 peer_id, u32 msg_id)
 {
-	return (u64)peer_id << 32 | msg_id;
+	return kefa_msg_key(peer_id, msg_id) | BIT_ULL(63);
 }
 
 #endif /* KEFA_RDM_ROP_H */
