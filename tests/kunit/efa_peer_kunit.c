@@ -327,6 +327,8 @@ static void peer_recycled(struct kunit *test)
 	/* A late packet of the old peer is still attributed to it. */
 	KUNIT_EXPECT_PTR_EQ(test, find(s, 7, 10, 100, -1), old);
 	KUNIT_EXPECT_PTR_EQ(test, find(s, 7, 10, -1, -1), new);
+	set_state(s, old, KEFA_RPEER_DYING);
+	KUNIT_EXPECT_NULL(test, superseded(s, new));
 	set_state(s, old, KEFA_RPEER_DEAD);
 	KUNIT_EXPECT_NULL(test, superseded(s, new));
 	drop(s, old, true);
@@ -455,9 +457,9 @@ static void peer_forgotten(struct kunit *test)
 static void peer_states(struct kunit *test)
 {
 	/* Any sequence of events is one of these, or a prefix of one. */
-	static const char * const ways[] = { "NSKHRDG", "NKHRG", "NKRDG", "NKDG", "NKHDG", "NKG",
-					     "NKHG", "NSG", "RH" };
-	static const char names[] = "NSKHRDG";
+	static const char * const ways[] = { "NSKHRYDG", "NKHRG", "NKRYDG", "NKDG", "NKYDG",
+					     "NKHYDG", "NKG", "NKHG", "NSG", "RH" };
+	static const char names[] = "NSKHRYDG";
 	bool may[KEFA_RPEER_STATES][KEFA_RPEER_STATES] = { };
 	const char *c;
 	u32 i, from, to;

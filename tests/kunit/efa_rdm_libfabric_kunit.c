@@ -742,7 +742,7 @@ static void libfabric_unsupported(struct kunit *test)
 		peer = kefa_peers_at(&rdm->peers, t->addr);
 		KUNIT_EXPECT_TRUE(test, kefa_tx_may(rdm, peer, kefa_row_of(KEFA_EOR_PKT)));
 		KUNIT_EXPECT_TRUE(test, kefa_tx_control(rdm, peer, NULL, &pkt));
-		KUNIT_EXPECT_EQ(test, peer->state, (u8)KEFA_RPEER_DEAD);
+		KUNIT_EXPECT_EQ(test, peer->state, (u8)KEFA_RPEER_DYING);
 		spin_unlock_bh(&rdm->ep.lock);
 		run(t);
 		expect_log(test, t, "");

@@ -208,6 +208,103 @@ static void loss_trigger(struct kunit *test)
 	}
 }
 
+/* A doorbell that the device refuses frees nothing. The pump does. */
+static void loss_doorbell(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
+	struct kefa_rpeer *peer;
+	struct kefa_pkt pkt;
+	u32 nfree, used, i;
+
+	expect_works(test, pair);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, i ? 8 : 12000, 5, i), 0);
+	/* Neither the worker nor a reader can run the pump while this thread has the lock. */
+	spin_lock_bh(&rdm->ep.lock);
+	peer = kefa_peers_at(&rdm->peers, pair->end[0].peer);
+	kefa_shake_trigger(&rdm->self, &pkt);
+	KUNIT_EXPECT_TRUE(test, kefa_tx_control(rdm, peer, NULL, &pkt));
+	nfree = rdm->ts_nfree;
+	used = rdm->rops.used;
+	efake_fail(pair->fake, EFAKE_POST_SEND, 1, -EIO);
+	kefa_tx_flush(rdm);
+	KUNIT_EXPECT_EQ(test, peer->state, (u8)KEFA_RPEER_DYING);
+	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 1ULL);
+	KUNIT_EXPECT_EQ(test, rdm->ts_nfree, nfree);
+	KUNIT_EXPECT_EQ(test, rdm->rops.used, used);
+	KUNIT_EXPECT_TRUE(test, rdm->waits);
+	kefa_rdm_pump(rdm);
+	KUNIT_EXPECT_EQ(test, peer->state, (u8)KEFA_RPEER_DEAD);
+	KUNIT_EXPECT_EQ(test, rdm->ts_nfree, nfree + 1);
+	KUNIT_EXPECT_FALSE(test, rdm->reap);
+	spin_unlock_bh(&rdm->ep.lock);
+	/* The device has the packets of the messages until it completes them. */
+	rdm_expect_nothing(test, &pair->end[0]);
+	rdm_run(pair);
+	for (i = 0; i < 4; i++)
+		rdm_expect_error(test, &pair->end[0], i, EIO);
+	rdm_expect_nothing(test, &pair->end[0]);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 9), -EHOSTUNREACH);
+	expect_whole(test, &pair->end[0]);
+	finish(test, pair);
+}
+
+/* An error of the doorbell has no status, even if an earlier use of the slot had one. */
+static void loss_status(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
+	struct rdm_comp comp;
+
+	expect_works(test, pair);
+	spin_lock_bh(&rdm->ep.lock);
+	rdm->ts_free->prov = 9;
+	spin_unlock_bh(&rdm->ep.lock);
+	efake_fail(pair->fake, EFAKE_POST_SEND, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 3), 0);
+	rdm_run(pair);
+	comp = rdm_read(&pair->end[0]);
+	KUNIT_EXPECT_EQ(test, comp.ret, -FI_EAVAIL);
+	KUNIT_EXPECT_EQ(test, comp.error.err, EIO);
+	KUNIT_EXPECT_EQ(test, comp.error.prov_errno, 0);
+	expect_whole(test, &pair->end[0]);
+	finish(test, pair);
+}
+
+/* A peer is removed between its death and the pump. */
+static void loss_marked(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
+	struct kefa_rpeer *peer;
+	struct kefa_pkt pkt;
+	u32 i;
+
+	expect_works(test, pair);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, i ? 8 : 12000, 5, i), 0);
+	spin_lock_bh(&rdm->ep.lock);
+	peer = kefa_peers_at(&rdm->peers, pair->end[0].peer);
+	kefa_shake_trigger(&rdm->self, &pkt);
+	KUNIT_EXPECT_TRUE(test, kefa_tx_control(rdm, peer, NULL, &pkt));
+	efake_fail(pair->fake, EFAKE_POST_SEND, 1, -EIO);
+	kefa_tx_flush(rdm);
+	KUNIT_EXPECT_EQ(test, peer->state, (u8)KEFA_RPEER_DYING);
+	kefa_rdm_peer_gone(rdm, peer, true, ECANCELED);
+	KUNIT_EXPECT_TRUE(test, list_empty(&rdm->dying));
+	KUNIT_EXPECT_EQ(test, peer->state, (u8)KEFA_RPEER_GONE);
+	kefa_rdm_pump(rdm);
+	KUNIT_EXPECT_TRUE(test, list_empty(&rdm->refusals));
+	spin_unlock_bh(&rdm->ep.lock);
+	rdm_run(pair);
+	for (i = 0; i < 4; i++)
+		rdm_expect_error(test, &pair->end[0], i, EIO);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 9), -EHOSTUNREACH);
+	expect_whole(test, &pair->end[0]);
+	finish(test, pair);
+}
+
 /* The device refuses packets that are sent again. */
 static void loss_again(struct kunit *test)
 {
@@ -765,6 +862,9 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(loss_memory),
 	KUNIT_CASE(loss_receipt_early),
 	KUNIT_CASE(loss_trigger),
+	KUNIT_CASE(loss_doorbell),
+	KUNIT_CASE(loss_status),
+	KUNIT_CASE(loss_marked),
 	KUNIT_CASE(loss_again),
 	KUNIT_CASE(loss_receipt),
 	KUNIT_CASE(loss_answers),

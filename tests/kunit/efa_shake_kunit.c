@@ -127,9 +127,11 @@ static void shake_before_the_first_request(struct kunit *test)
 	/* Later ones change nothing. */
 	KUNIT_EXPECT_FALSE(test, shake(s, 0, 0));
 	KUNIT_EXPECT_EQ(test, s->peer->features, 0x7b);
-	kefa_rpeer_set_state(&s->peers, s->peer, KEFA_RPEER_DEAD);
+	kefa_rpeer_set_state(&s->peers, s->peer, KEFA_RPEER_DYING);
 	KUNIT_EXPECT_FALSE(test, kefa_shake_ready(&s->self, s->peer));
 	KUNIT_EXPECT_FALSE(test, shake(s, 0x7b, 0xefa1));
+	kefa_rpeer_set_state(&s->peers, s->peer, KEFA_RPEER_DEAD);
+	KUNIT_EXPECT_FALSE(test, kefa_shake_ready(&s->self, s->peer));
 	leave(s);
 	/* The HANDSHAKE wasn't requested, as the peer was the first to send. */
 	s = scene(test);
@@ -155,6 +157,8 @@ static void shake_homogeneous(struct kunit *test)
 	s->pkt = (struct kefa_pkt) { .row = kefa_row_of(KEFA_EAGER_TAGRTM_PKT) };
 	kefa_shake_sign(&s->self, s->peer, &s->pkt);
 	KUNIT_EXPECT_EQ(test, s->pkt.flags, KEFA_PKT_CONNID_HDR);
+	kefa_rpeer_set_state(&s->peers, s->peer, KEFA_RPEER_DYING);
+	KUNIT_EXPECT_FALSE(test, kefa_shake_ready(&s->self, s->peer));
 	kefa_rpeer_set_state(&s->peers, s->peer, KEFA_RPEER_DEAD);
 	KUNIT_EXPECT_FALSE(test, kefa_shake_ready(&s->self, s->peer));
 	leave(s);

@@ -167,16 +167,13 @@ static bool kefa_answer_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	/* A HANDSHAKE goes before everything else. */
 	if (peer->owes & KEFA_OWES_HANDSHAKE && !kefa_send_debt(rdm, peer))
 		return false;
-	/* The operation has failed with its peer, because the HANDSHAKE couldn't be sent. */
-	if (!rop->owes)
-		return true;
 	due = kefa_answer_due(rop);
 	kefa_answer_fill(rdm, rop, kefa_answers[due].type, &pkt);
 	list_del_init(&rop->link);
 	rop->owes &= ~kefa_answers[due].owes;
 	if (kefa_tx_control(rdm, peer, rop, &pkt))
 		return true;
-	rop->owes |= kefa_answers[due].owes;
+	kefa_rdm_owe(rdm, rop, kefa_answers[due].owes);
 	return false;
 }
 
@@ -194,7 +191,8 @@ static bool kefa_owed_inval(struct kefa_rdm *rdm, struct kefa_rop *rop)
 /* A peer that wasn't ready gets a single answer, and the others after that has arrived. */
 static bool kefa_may_answer(const struct kefa_rpeer *peer)
 {
-	return !peer->backoff.waiting && !(peer->backoff.delay_us && peer->wrs);
+	return !kefa_rpeer_dead(peer) && !peer->backoff.waiting &&
+	       !(peer->backoff.delay_us && peer->wrs);
 }
 
 /**
@@ -209,7 +207,6 @@ void kefa_rdm_answer(struct kefa_rdm *rdm)
 	LIST_HEAD(later);
 
 	lockdep_assert_held(&rdm->ep.lock);
-	/* A failed post may end any operations of the list, so take the first one each time. */
 	while (!list_empty(&rdm->owing)) {
 		rop = list_first_entry(&rdm->owing, struct kefa_rop, link);
 		/* An invalidation is for the device, so it doesn't depend on the peer. */
@@ -222,12 +219,10 @@ void kefa_rdm_answer(struct kefa_rdm *rdm)
 			list_move_tail(&rop->link, &later);
 			continue;
 		}
-		if (kefa_answer_one(rdm, rop))
-			continue;
-		/* The operation may have failed with its peer, and owe nothing any more. */
-		if (rop->owes)
+		if (!kefa_answer_one(rdm, rop)) {
 			list_move_tail(&rop->link, &later);
-		break;
+			break;
+		}
 	}
 	list_splice(&later, &rdm->owing);
 }
@@ -239,7 +234,7 @@ static bool kefa_ts_answers(const struct kefa_ts *ts)
 {
 	return ts->state != KEFA_TS_FREE && !ts->what && ts->type &&
 	       kefa_row_of(ts->type)->flags & KEFA_ROW_CONTROL &&
-	       ts->peer->state != KEFA_RPEER_DEAD;
+	       !kefa_rpeer_dead(ts->peer);
 }
 
 /* Return: whether a peer is owed a HANDSHAKE, which waits for a slot or for the peer. */

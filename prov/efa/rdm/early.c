@@ -135,7 +135,7 @@ static enum kefa_took kefa_early_one(struct kefa_rdm *rdm, struct kefa_held *hel
 	/* Parsing can't fail: the packet was parsed before, and hasn't changed. */
 	kefa_parse(held->buf, held->len, &pkt);
 	rdm->fair.early -= held->cost;
-	if (peer->state == KEFA_RPEER_DEAD)
+	if (kefa_rpeer_dead(peer))
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_DEAD);
 	else if (!begun || (pkt.row->flags & KEFA_ROW_MULTI &&
 			    kefa_msg_begun(rdm, peer, pkt.msg_id)))
@@ -170,7 +170,6 @@ static unsigned int kefa_early_take(struct kefa_rdm *rdm, struct kefa_held *firs
 		kefa_early_due(rdm, first);
 		return 0;
 	}
-	/* The peer may die meanwhile, which drops what is in kefa_rdm.early. */
 	list_for_each_entry_safe(more, next, &rest, link) {
 		list_del_init(&more->link);
 		kefa_early_one(rdm, more, true);

@@ -215,6 +215,7 @@ static size_t kefa_rdm_keep(struct kefa_ep *ep)
 static void kefa_rdm_fail(struct kefa_ep *ep, int err)
 {
 	lockdep_assert_held(&ep->lock);
+	kefa_rdm_reap(to_kefa_rdm(ep));
 	kefa_rdm_fail_all(to_kefa_rdm(ep), err);
 	kefa_tx_forget(to_kefa_rdm(ep));
 }
@@ -404,6 +405,8 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 	INIT_LIST_HEAD(&rdm->reading);
 	INIT_LIST_HEAD(&rdm->sources_free);
 	INIT_LIST_HEAD(&rdm->parked);
+	INIT_LIST_HEAD(&rdm->refusals);
+	INIT_LIST_HEAD(&rdm->dying);
 	INIT_LIST_HEAD(&rdm->rs_free);
 	INIT_LIST_HEAD(&rdm->chunks);
 	INIT_LIST_HEAD(&rdm->early);

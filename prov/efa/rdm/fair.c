@@ -103,7 +103,8 @@ void kefa_fair_check(struct kefa_rdm *rdm)
 	lockdep_assert_held(&rdm->ep.lock);
 	for (i = 0; i < rdm->rops.size && rdm->fair.begun; i++) {
 		rop = &rdm->rops.ops[i];
-		if (!rop->begun || !(rop->peer->flags & KEFA_RPEER_IMPLICIT))
+		if (!rop->begun || !(rop->peer->flags & KEFA_RPEER_IMPLICIT) ||
+		    kefa_rpeer_dead(rop->peer))
 			continue;
 		rop->idle = rop->sent == rop->done ? rop->idle + 1 : 0;
 		rop->sent = rop->done;

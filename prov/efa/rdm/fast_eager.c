@@ -136,7 +136,7 @@ static __always_inline bool kefa_eager_sent(struct kefa_rdm *rdm, const struct i
 		return false;
 	peer = ts->peer;
 	if (unlikely(kefa_wc_failed(wc) || peer->backoff.delay_us ||
-		     peer->state >= KEFA_RPEER_DEAD))
+		     peer->state >= KEFA_RPEER_DYING))
 		return false;
 	if (unlikely(!list_empty(&peer->wait) || peer->owes))
 		kefa_rdm_todo(rdm, peer);
@@ -294,6 +294,9 @@ static noinline void kefa_wc_slow(struct kefa_rdm *rdm, const struct ib_wc *wc)
 		kefa_rdm_received(rdm, wc);
 	else
 		kefa_ts_done(rdm, wc);
+	/* Before the next completion is handled, so that completions keep their order. */
+	if (unlikely(rdm->reap))
+		kefa_rdm_reap(rdm);
 }
 
 /**
@@ -309,6 +312,8 @@ void kefa_rdm_wcs(struct kefa_rdm *rdm, unsigned int n)
 	unsigned int i;
 	bool done;
 
+	if (unlikely(rdm->reap))
+		kefa_rdm_reap(rdm);
 	rdm->nagain = 0;
 	for (i = 0; i < n; i++) {
 		wc = &rdm->ep.wcs[i];

@@ -153,7 +153,7 @@ static __always_inline bool kefa_part_plain(const struct kefa_ts *ts, const stru
 	if (ts->again || kefa_wc_failed(wc))
 		return false;
 	return rop->state == KEFA_ROP_POSTED && !(rop->flags & KEFA_ROP_OVER) &&
-	       !peer->backoff.delay_us && peer->state < KEFA_RPEER_DEAD;
+	       !peer->backoff.delay_us && peer->state < KEFA_RPEER_DYING;
 }
 
 /**

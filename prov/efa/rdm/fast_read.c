@@ -380,7 +380,7 @@ bool kefa_read_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc
 	lockdep_assert_held(&rdm->ep.lock);
 	/* Nothing can be posted by an endpoint that is being closed. */
 	if (unlikely(ts->again || kefa_wc_failed(wc) || peer->backoff.delay_us ||
-		     peer->state >= KEFA_RPEER_DEAD || rdm->ep.state != KEFA_EP_ENABLED))
+		     peer->state >= KEFA_RPEER_DYING || rdm->ep.state != KEFA_EP_ENABLED))
 		return false;
 	if (ts->what == KEFA_TS_PACKET)
 		return kefa_read_delivered(rdm, ts);

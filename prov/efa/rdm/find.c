@@ -126,8 +126,7 @@ struct kefa_rpeer *kefa_peers_next(struct kefa_peers *peers, u16 slid, u32 qpn, 
  * @peer: a peer that has shown by its raw address or a HANDSHAKE that the queue pair is its own
  *
  * Context: Under @peers->lock.
- * Return: another peer with the same queue pair number that isn't in KEFA_RPEER_DEAD yet, or
- * NULL.
+ * Return: another peer with the same queue pair number that isn't dead yet, or NULL.
  */
 struct kefa_rpeer *kefa_peers_superseded(struct kefa_peers *peers, struct kefa_rpeer *peer)
 {
@@ -139,7 +138,7 @@ struct kefa_rpeer *kefa_peers_superseded(struct kefa_peers *peers, struct kefa_r
 		return NULL;
 	kefa_index_for_each(n, &peers->by_src, peer->by_src.key) {
 		other = container_of(n, struct kefa_rpeer, by_src);
-		if (other != peer && other->state != KEFA_RPEER_DEAD)
+		if (other != peer && !kefa_rpeer_dead(other))
 			return other;
 	}
 	return NULL;

@@ -18,55 +18,54 @@ static bool kefa_rop_was_read(const struct kefa_rop *rop)
 	return rop->state == KEFA_ROP_INVAL && kefa_row_of(rop->type)->flags & KEFA_ROW_READ;
 }
 
-/* Fail a receive. Its completion waits for the device's reads, which write to its memory. */
-static void kefa_rop_fail_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, bool read, int err,
-			     u32 prov)
+/* Fail a send. If its memory is registered, it ends with the registration. */
+static void kefa_rop_fail_tx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
 {
-	kefa_rop_waited(rdm, rop);
-	kefa_index_del(&rdm->msgs, &rop->msg);
-	kefa_rop_unhold(rdm, rop);
-	rop->flags |= KEFA_ROP_OVER;
-	if (read && rop->wrs) {
-		rop->err = err;
-		rop->prov = prov;
-	} else {
-		kefa_rdm_tell_rx(rdm, rop, err, prov);
+	const bool was_read = kefa_rop_was_read(rop);
+
+	if (rop->source && (was_read || rop->state == KEFA_ROP_DYING))
+		return;
+	list_del_init(&rop->link);
+	list_del_init(&rop->peer_link);
+	rop->owes = 0;
+	if (rop->state != KEFA_ROP_DYING)
+		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DYING);
+	kefa_source_release(rdm, rop);
+	kefa_rdm_end_tx(rdm, rop, was_read ? 0 : err, prov);
+}
+
+/* Fail a receive. Its completion waits for the device's reads, which write to its memory. */
+static void kefa_rop_fail_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
+{
+	const u32 reads = BIT(KEFA_ROP_READING) | BIT(KEFA_ROP_NACKED) | BIT(KEFA_ROP_SINK);
+	const bool read = reads & BIT(rop->state) && rop->wrs;
+
+	list_del_init(&rop->link);
+	rop->owes = 0;
+	/* If its completion waits for room, it has its result: the message has arrived, or not. */
+	if (!kefa_rop_untold(rop) && rop->state != KEFA_ROP_DYING) {
+		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DYING);
+		kefa_rop_waited(rdm, rop);
+		kefa_index_del(&rdm->msgs, &rop->msg);
+		kefa_rop_unhold(rdm, rop);
+		if (read) {
+			rop->err = err;
+			rop->prov = prov;
+		} else {
+			kefa_rdm_tell_rx(rdm, rop, err, prov);
+		}
 	}
+	rop->flags |= KEFA_ROP_OVER;
 	kefa_rdm_end(rdm, rop);
 }
 
 /* Fail an operation. Its slot stays in use as long as the device has work requests of it. */
 static void kefa_rop_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
 {
-	const u32 reads = BIT(KEFA_ROP_READING) | BIT(KEFA_ROP_NACKED) | BIT(KEFA_ROP_SINK);
-	const bool read = reads & BIT(rop->state);
-	const bool was_read = kefa_rop_was_read(rop);
-
-	/* The operation ends when its registration has ended. */
-	if ((was_read || rop->state == KEFA_ROP_DYING) && rop->flags & KEFA_ROP_TX && rop->source)
-		return;
-	list_del_init(&rop->link);
-	rop->owes = 0;
-	/* Its message has arrived, or its error waits for room in the completion queue. */
-	if (kefa_rop_untold(rop)) {
-		rop->flags |= KEFA_ROP_OVER;
-		kefa_rdm_end(rdm, rop);
-		return;
-	}
-	list_del_init(&rop->peer_link);
-	if (rop->state == KEFA_ROP_DYING) {
-		kefa_rdm_end(rdm, rop);
-		return;
-	}
-	if (was_read)
-		err = 0;
-	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DYING);
-	if (!(rop->flags & KEFA_ROP_TX)) {
-		kefa_rop_fail_rx(rdm, rop, read, err, prov);
-		return;
-	}
-	kefa_source_release(rdm, rop);
-	kefa_rdm_end_tx(rdm, rop, err, prov);
+	if (rop->flags & KEFA_ROP_TX)
+		kefa_rop_fail_tx(rdm, rop, err, prov);
+	else
+		kefa_rop_fail_rx(rdm, rop, err, prov);
 }
 
 /* Fail all operations with a peer. This is rare, so peers have no list of their operations. */
@@ -156,41 +155,75 @@ static void kefa_fail_msgs(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool a
 
 static void kefa_rpeer_quiet(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 prov)
 {
-	/* Hold a reference on the peer until the end of this function. */
-	peer->nops++;
 	kefa_backoff_end(&rdm->backoffs, &peer->backoff);
 	peer->owes = 0;
 	list_del_init(&peer->todo);
 	kefa_fail_packets(rdm, peer, err, prov);
 	kefa_fail_rops(rdm, peer, err, prov);
-	peer->nops--;
 }
 
 /**
- * kefa_rdm_kill() - declare a peer dead
+ * kefa_rdm_kill() - mark a peer as dead, and have kefa_rdm_reap() fail its operations
  * @rdm: the endpoint
  * @peer: the peer, with an address handle; does nothing if it is dead already
  * @err: positive errno of its failed operations
  * @prov: status of the device for its failed operations
  *
- * Context: Under kefa_ep.lock. The caller holds a reference on the peer.
+ * Nothing is freed here, so callers can go on using the peer, its operations and send slots.
+ *
+ * Context: Under kefa_ep.lock. The pump is due.
  */
 void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 prov)
 {
 	lockdep_assert_held(&rdm->ep.lock);
-	if (peer->state == KEFA_RPEER_DEAD || peer->state == KEFA_RPEER_GONE ||
-	    peer->state == KEFA_RPEER_STRANGER)
+	if (peer->state >= KEFA_RPEER_DYING || peer->state == KEFA_RPEER_STRANGER)
 		return;
 	rdm->stats.deaths++;
 	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "dead", err);
+	kefa_rpeer_set_state(&rdm->peers, peer, KEFA_RPEER_DYING);
+	peer->err = err;
+	peer->prov = prov;
+	peer->owes = 0;
+	kefa_backoff_end(&rdm->backoffs, &peer->backoff);
+	list_move_tail(&peer->todo, &rdm->dying);
+	rdm->reap = true;
+	rdm->waits = true;
+	/* Have the worker run the pump, and notify readers of the completions. */
+	kefa_ep_kick(&rdm->ep);
+}
+
+/* Fail the operations of a marked peer, and drop its incomplete messages. */
+static void kefa_rpeer_die(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
 	kefa_rpeer_set_state(&rdm->peers, peer, KEFA_RPEER_DEAD);
-	kefa_rpeer_quiet(rdm, peer, err, prov);
+	kefa_rpeer_quiet(rdm, peer, peer->err, peer->prov);
 	kefa_fail_msgs(rdm, peer, false, KEFA_DROP_GONE);
 	kefa_rdm_put_wr(rdm, peer);
 	/* Notify callers that got -EAGAIN: their sends to this peer fail now. */
 	rdm->ep.tx.room |= rdm->ep.tx.wanted;
-	/* Have the worker notify readers of the completions. */
-	kefa_ep_kick(&rdm->ep);
+}
+
+/**
+ * kefa_rdm_reap() - fail what the device has refused, and bury the peers that have died
+ * @rdm: the endpoint
+ *
+ * This is the only place where the death of a peer ends operations and frees send slots. It posts
+ * nothing.
+ *
+ * Context: Under kefa_ep.lock. The caller uses no operation, slot or packet of any peer.
+ */
+void kefa_rdm_reap(struct kefa_rdm *rdm)
+{
+	struct kefa_rpeer *peer;
+	bool more;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	do {
+		more = kefa_tx_reap(rdm);
+		while ((peer = list_first_entry_or_null(&rdm->dying, struct kefa_rpeer, todo)))
+			kefa_rpeer_die(rdm, peer);
+	} while (more);
+	rdm->reap = false;
 }
 
 /* Return: of the peers whose early packets wait for a late one, the one that uses most memory. */
@@ -245,6 +278,7 @@ static bool kefa_rdm_cut(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 
 	rdm->stats.cut++;
 	kefa_rdm_kill(rdm, peer, ENOBUFS, 0);
+	kefa_rdm_reap(rdm);
 	kefa_fail_msgs(rdm, peer, true, KEFA_DROP_FULL);
 	return !WARN_ON_ONCE(rdm->kept == kept);
 }
@@ -376,6 +410,8 @@ void kefa_rdm_put_wr(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 void kefa_rdm_peer_gone(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool remember, int err)
 {
 	lockdep_assert_held(&rdm->ep.lock);
+	if (peer->state == KEFA_RPEER_DYING)
+		kefa_rpeer_die(rdm, peer);
 	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "gone", err);
 	/* If the peer comes back, a HANDSHAKE to it is still due. */
 	if (peer->owes & KEFA_OWES_HANDSHAKE)
@@ -427,10 +463,8 @@ void kefa_rdm_unseat(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	lockdep_assert_held(&rdm->ep.lock);
 	rdm->peers.stats.unseated++;
 	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "unseated", 0);
-	if (peer->state == KEFA_RPEER_DEAD)
+	if (kefa_rpeer_dead(peer))
 		return;
-	/* Hold a reference on the peer until the end of this function. */
-	peer->nops++;
 	kefa_fail_msgs(rdm, peer, true, KEFA_DROP_LIAR);
 	for (i = 0; rdm->enabled && i < rdm->rops.size; i++) {
 		rop = &rdm->rops.ops[i];
@@ -438,7 +472,6 @@ void kefa_rdm_unseat(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 		    rop->peer == peer && !(rop->flags & KEFA_ROP_TX))
 			kefa_rop_fail(rdm, rop, ECONNRESET, 0);
 	}
-	peer->nops--;
 	peer->order.exp_id = peer->since_id;
 	/* The messages that were lost now aren't the peer's. */
 	peer->flags &= ~(KEFA_RPEER_SHAKEN | KEFA_RPEER_HEADERLESS | KEFA_RPEER_SURE |

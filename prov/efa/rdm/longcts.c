@@ -111,19 +111,16 @@ static void kefa_stream_turn(struct kefa_rdm *rdm, struct list_head *ops, struct
 	unsigned int n;
 
 	for (n = 0; n < KEFA_TURN; n++) {
-		/* If the device refuses work requests, operations end, so check the state below. */
-		if (rdm->ep.nheld == KEFA_HELD_MAX)
-			kefa_tx_flush(rdm);
-		if (rop->state != state || list_empty(&rop->link))
-			return;
-		if (!one(rdm, rop)) {
-			if (rop->state == state && !list_empty(&rop->link))
-				list_move_tail(&rop->link, n ? fed : hungry);
+		kefa_tx_ready(rdm, 1);
+		if (kefa_rpeer_dead(rop->peer) || !one(rdm, rop)) {
+			list_move_tail(&rop->link, n ? fed : hungry);
 			return;
 		}
+		/* That was its last one. */
+		if (rop->state != state || list_empty(&rop->link))
+			return;
 	}
-	if (rop->state == state && !list_empty(&rop->link))
-		list_move_tail(&rop->link, ops);
+	list_move_tail(&rop->link, ops);
 }
 
 /**

@@ -102,7 +102,7 @@ void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	kefa_rop_waited(rdm, rop);
 	kefa_index_del(&rdm->msgs, &rop->msg);
 	kefa_rdm_tell_rx(rdm, rop, 0, 0);
-	if (kefa_rop_answer(rop) && peer->state != KEFA_RPEER_DEAD) {
+	if (kefa_rop_answer(rop) && !kefa_rpeer_dead(peer)) {
 		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_OWES);
 		kefa_rdm_owe(rdm, rop, kefa_rop_answer(rop));
 		if (unlikely(peer->backoff.waiting && kefa_rdm_overdue(rdm, peer))) {
@@ -488,7 +488,7 @@ static void kefa_packet_bad(struct kefa_rdm *rdm, const struct kefa_held *held, 
 
 	rdm->stats.bad[bad]++;
 	trace_kefa_bad(&rdm->ep, peer ? peer->id : U32_MAX, kefa_bad_text(bad));
-	if (peer && peer->state != KEFA_RPEER_DEAD && peer->state != KEFA_RPEER_STRANGER)
+	if (peer)
 		kefa_rdm_kill(rdm, peer, EPROTO, 0);
 }
 
@@ -497,7 +497,7 @@ static enum kefa_took kefa_packet_of(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 {
 	struct kefa_rpeer *other;
 
-	if (peer->state == KEFA_RPEER_DEAD) {
+	if (kefa_rpeer_dead(peer)) {
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_DEAD);
 		return KEFA_TOOK_DONE;
 	}

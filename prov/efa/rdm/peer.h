@@ -25,6 +25,8 @@
  * @KEFA_RPEER_KNOWN: the peer has an address handle
  * @KEFA_RPEER_SHAKING: the peer was sent a request, and must answer by a HANDSHAKE
  * @KEFA_RPEER_READY: the features of the peer are known
+ * @KEFA_RPEER_DYING: the peer will be in KEFA_RPEER_DEAD when kefa_rdm_reap() has failed its
+ *	operations. Until then nothing of it is freed, but nothing is posted to it any more
  * @KEFA_RPEER_DEAD: the peer can't be reached. This is final: packets to it were lost, and it would
  *	handle no later ones before them. If it starts anew it is another peer
  * @KEFA_RPEER_GONE: removed from all tables
@@ -36,6 +38,7 @@ enum kefa_rpeer_state {
 	KEFA_RPEER_KNOWN,
 	KEFA_RPEER_SHAKING,
 	KEFA_RPEER_READY,
+	KEFA_RPEER_DYING,
 	KEFA_RPEER_DEAD,
 	KEFA_RPEER_GONE,
 	KEFA_RPEER_STATES
@@ -69,7 +72,9 @@ enum kefa_rpeer_state {
  * @addr: index in the address vector, or KEFA_NO_ADDR
  * @device_version: PCI device id of the peer's device, or 0; 0xffff for any longer one
  * @rq_qpn: queue pair for messages, with KEFA_RPEER_HEADERLESS
- * @rq_qkey: key of @rq_qpn
+ * @rq_qkey: key of @rq_qpn, before KEFA_RPEER_DYING
+ * @err: in KEFA_RPEER_DYING, positive errno of its operations
+ * @prov: in KEFA_RPEER_DYING, status of the device for its operations
  * @since_id: with @by_src, number of the next message from the peer when it got that entry
  * @state: enum kefa_rpeer_state
  * @owes: KEFA_OWES_HANDSHAKE and so on: packets to the peer that are due
@@ -78,7 +83,8 @@ enum kefa_rpeer_state {
  * @kept: bytes of memory that kept packets of the peer use
  * @wrs: number of work requests to the peer that the device has or that are parked
  * @nops: number of operations with the peer
- * @todo: entry in kefa_rdm.todo, if something to the peer may be sent; used by the engine
+ * @todo: entry in kefa_rdm.todo, if something to the peer may be sent; in KEFA_RPEER_DYING, entry
+ *	in kefa_rdm.dying; used by the engine
  * @wait: operations that haven't begun, oldest first; used by the engine
  * @backoff: delay of the peer
  * @lru: entry in kefa_peers.lru, if the peer may be evicted
@@ -97,7 +103,13 @@ struct kefa_rpeer {
 	u32			addr;
 	u16			device_version;
 	u16			rq_qpn;
-	u32			rq_qkey;
+	union {
+		u32		rq_qkey;
+		struct {
+			u16	err;
+			u16	prov;
+		};
+	};
 	u32			since_id;
 	u8			state;
 	u8			owes;
@@ -309,6 +321,18 @@ static inline u16 kefa_rpeer_slid(const struct kefa_rpeer *peer)
 {
 	return hlist_unhashed(&peer->by_src.node) ? KEFA_NO_SLID :
 						    upper_32_bits(peer->by_src.key);
+}
+
+/**
+ * kefa_rpeer_dead() - check whether a peer is dead
+ * @peer: the peer
+ *
+ * Context: Under the endpoint's lock.
+ * Return: whether it is, in KEFA_RPEER_DYING or KEFA_RPEER_DEAD.
+ */
+static inline bool kefa_rpeer_dead(const struct kefa_rpeer *peer)
+{
+	return peer->state == KEFA_RPEER_DYING || peer->state == KEFA_RPEER_DEAD;
 }
 
 /**

@@ -39,7 +39,7 @@ static bool kefa_rdm_serve(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
 	struct kefa_rop *rop;
 
-	if (peer->state == KEFA_RPEER_DEAD || peer->backoff.waiting)
+	if (kefa_rpeer_dead(peer) || peer->backoff.waiting)
 		return true;
 	if (!kefa_send_debt(rdm, peer))
 		return false;
@@ -62,7 +62,8 @@ static void kefa_rdm_serve_all(struct kefa_rdm *rdm)
 	while (!list_empty(&rdm->todo)) {
 		peer = list_first_entry(&rdm->todo, struct kefa_rpeer, todo);
 		list_del_init(&peer->todo);
-		if (!kefa_rdm_serve(rdm, peer))
+		/* A peer that has died now is in kefa_rdm.dying. */
+		if (!kefa_rdm_serve(rdm, peer) && list_empty(&peer->todo))
 			list_add_tail(&peer->todo, &later);
 	}
 	list_splice(&later, &rdm->todo);
@@ -84,7 +85,7 @@ static void kefa_rdm_serve_all(struct kefa_rdm *rdm)
 bool kefa_rdm_waits(const struct kefa_rdm *rdm)
 {
 	lockdep_assert_held(&rdm->ep.lock);
-	return rdm->shut || !list_empty(&rdm->due) || !list_empty(&rdm->todo) ||
+	return rdm->reap || rdm->shut || !list_empty(&rdm->due) || !list_empty(&rdm->todo) ||
 	       !list_empty(&rdm->owing) || !list_empty(&rdm->sending) ||
 	       !list_empty(&rdm->reading) || !list_empty(&rdm->fair.untold) ||
 	       !RB_EMPTY_ROOT(&rdm->backoffs.queue.rb_root.rb_root);
@@ -94,11 +95,15 @@ bool kefa_rdm_waits(const struct kefa_rdm *rdm)
  * kefa_rdm_pump() - send and post everything that can be sent and posted now
  * @rdm: the endpoint, enabled
  *
+ * The peers that have died since the last time are buried first.
+ *
  * Context: Under kefa_ep.lock.
  */
 void kefa_rdm_pump(struct kefa_rdm *rdm)
 {
 	lockdep_assert_held(&rdm->ep.lock);
+	if (unlikely(rdm->reap))
+		kefa_rdm_reap(rdm);
 	if (unlikely(!RB_EMPTY_ROOT(&rdm->backoffs.queue.rb_root.rb_root)))
 		kefa_rdm_backoffs(rdm);
 	if (!list_empty(&rdm->owing))
@@ -117,6 +122,8 @@ void kefa_rdm_pump(struct kefa_rdm *rdm)
 		kefa_rdm_relieve(rdm);
 	kefa_rx_refill(rdm);
 	kefa_tx_flush(rdm);
+	if (unlikely(rdm->reap))
+		kefa_rdm_reap(rdm);
 	rdm->waits = kefa_rdm_waits(rdm);
 	kefa_rdm_arm_timer(rdm);
 }

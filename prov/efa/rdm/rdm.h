@@ -99,6 +99,7 @@ enum kefa_ts_state {
 	KEFA_TS_FREE,
 	KEFA_TS_POSTED,	/* with the device, or held for the next doorbell */
 	KEFA_TS_PARKED,	/* to be sent again after the peer's delay */
+	KEFA_TS_REFUSED, /* refused by the device, so kefa_rdm_reap() fails it */
 };
 
 /**
@@ -120,7 +121,7 @@ enum kefa_ts_what {
 /**
  * struct kefa_ts - a send slot, in use until the device has delivered the packet
  * @next: in KEFA_TS_FREE, the next free slot, or the next one that fast_eager.c reports
- * @list: in KEFA_TS_PARKED, entry in kefa_rdm.parked
+ * @list: in KEFA_TS_PARKED, entry in kefa_rdm.parked; in KEFA_TS_REFUSED, in kefa_rdm.refusals
  * @rop: the operation; NULL for packets without one, such as HANDSHAKE, and with @whole
  * @peer: receiver of the packet
  * @id: id of the work request: the slot, and in the upper half the number of its uses
@@ -133,7 +134,7 @@ enum kefa_ts_what {
  * @tag: with @whole, tag of the message
  * @total: with @whole, length of the message
  * @cq_flags: with @whole, flags of the completion
- * @err: with @whole, positive errno of the first failure
+ * @err: with @whole or in KEFA_TS_REFUSED, positive errno of the first failure
  * @prov: with @whole, status of the device for the first failure
  * @imm: remote CQ data of a message without a header
  * @msg_id: with @ordered, number of the message
@@ -324,6 +325,9 @@ struct kefa_chunk {
  * @nsources: number of entries of @sources
  * @sources_free: free regions
  * @parked: packets to be sent again
+ * @refusals: work requests that the device has refused, oldest first
+ * @dying: peers in KEFA_RPEER_DYING
+ * @reap: kefa_rdm_reap() is due, because of @refusals or @dying; then @waits is set, too
  * @rs: receive slots by number
  * @rs_max: size of @rs
  * @nrs: number of receive slots
@@ -398,6 +402,9 @@ struct kefa_rdm {
 	u32			nsources;
 	struct list_head	sources_free;
 	struct list_head	parked;
+	struct list_head	refusals;
+	struct list_head	dying;
+	bool			reap;
 
 	struct kefa_rs		**rs;
 	u32			rs_max;
@@ -553,7 +560,8 @@ void kefa_ts_fail(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 prov);
 void kefa_tx_posted(struct kefa_rdm *rdm, bool more);
 size_t kefa_tx_keep(struct kefa_rdm *rdm);
 void kefa_tx_forget(struct kefa_rdm *rdm);
-bool kefa_tx_ready(struct kefa_rdm *rdm, struct kefa_rpeer *peer, unsigned int n);
+void kefa_tx_ready(struct kefa_rdm *rdm, unsigned int n);
+bool kefa_tx_reap(struct kefa_rdm *rdm);
 bool kefa_tx_may(struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
 		 const struct kefa_pkt_row *row);
 bool kefa_tx_control(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop,
@@ -607,6 +615,7 @@ void kefa_rdm_lost(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 bool kefa_rdm_evict(struct kefa_ep *ep);
 void kefa_rdm_unseat(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 prov);
+void kefa_rdm_reap(struct kefa_rdm *rdm);
 void kefa_rdm_put_wr(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_rdm_fail_all(struct kefa_rdm *rdm, int err);
 void kefa_rdm_peers_fini(struct kefa_rdm *rdm);

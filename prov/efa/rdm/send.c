@@ -314,8 +314,9 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 
 	kefa_msg_plan(rdm, rop, &out);
 	if (out.pkt.read_iov_count && !rop->source) {
-		if (!kefa_tx_ready(rdm, peer, 1))
-			return 0;
+		kefa_tx_ready(rdm, 1);
+		if (unlikely(kefa_rpeer_dead(peer)))
+			return -EAGAIN;
 		ret = kefa_source_get(rdm, rop);
 		if (!ret || ret == -EAGAIN)
 			return ret ?: -EINPROGRESS;
@@ -330,12 +331,9 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 	}
 	if (kefa_tx_room(rdm, peer) < out.n || WARN_ON_ONCE(out.n > KEFA_HELD_MAX))
 		return -EAGAIN;
-	if (!kefa_msg_slots(rdm, rop, &out, ts, keep))
+	kefa_tx_ready(rdm, out.n);
+	if (unlikely(kefa_rpeer_dead(peer)) || !kefa_msg_slots(rdm, rop, &out, ts, keep))
 		return -EAGAIN;
-	if (!kefa_tx_ready(rdm, peer, out.n)) {
-		kefa_msg_undo(rdm, ts, out.n);
-		return 0;
-	}
 	rop->msg_id = kefa_order_give(&peer->order);
 	rop->type = out.pkt.row->type;
 	rop->wrs = out.n;
@@ -373,6 +371,9 @@ static int kefa_send_short(struct kefa_rdm *rdm, struct kefa_rop *rop,
 
 	if (!kefa_tx_room(rdm, peer))
 		return -EAGAIN;
+	kefa_tx_ready(rdm, 1);
+	if (unlikely(kefa_rpeer_dead(peer)))
+		return -EAGAIN;
 	ts = kefa_ts_take(rdm, peer, false);
 	if (!ts)
 		return -EAGAIN;
@@ -381,10 +382,6 @@ static int kefa_send_short(struct kefa_rdm *rdm, struct kefa_rop *rop,
 	if (!kefa_ts_data(rdm, ts, rop, 0, rop->total, shape->hdr, keep)) {
 		kefa_ts_free(rdm, ts);
 		return -EAGAIN;
-	}
-	if (!kefa_tx_ready(rdm, peer, 1)) {
-		kefa_ts_free(rdm, ts);
-		return 0;
 	}
 	rop->msg_id = kefa_order_give(&peer->order);
 	rop->type = shape->type;
@@ -480,7 +477,7 @@ static void kefa_rop_undo(struct kefa_rdm *rdm, struct kefa_rop *rop)
 
 /*
  * Have a message wait; or refuse it if it is injected, because its data may change after the call.
- * The peer may die in the pump, so the caller runs the pump after it has dealt with the operation.
+ * The pump is due.
  */
 static int kefa_rdm_wait(struct kefa_rdm *rdm, struct kefa_rop *rop, bool inject)
 {
@@ -524,7 +521,7 @@ static int kefa_rdm_tx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 	if (ret)
 		return ret;
 	peer = kefa_peers_at(&rdm->peers, req->addr);
-	if (!peer || peer->state == KEFA_RPEER_DEAD)
+	if (!peer || kefa_rpeer_dead(peer))
 		return -EHOSTUNREACH;
 	rop = kefa_rdm_take_rop(rdm, &ep->tx, KEFA_ROP_WAIT);
 	if (!rop) {
@@ -553,7 +550,7 @@ static int kefa_rdm_tx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 		ep->stats.sends++;
 		ep->stats.tx_bytes += iov_iter_count(&req->iter);
 	}
-	if (unlikely(peer->owes && !list_empty(&peer->todo)))
+	if (unlikely(rdm->reap || (peer->owes && !list_empty(&peer->todo))))
 		kefa_rdm_pump(rdm);
 	return ret;
 }

@@ -78,10 +78,11 @@ static bool kefa_silent_count(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	return false;
 }
 
-/* Return: whether the device has a packet for the peer, or will have. */
+/* Return: whether the peer is dead, or the device has a packet for it, or will have. */
 static bool kefa_silent_busy(const struct kefa_rpeer *peer)
 {
-	return peer->wrs || peer->backoff.waiting || peer->owes & KEFA_OWES_TRIGGER;
+	return kefa_rpeer_dead(peer) || peer->wrs || peer->backoff.waiting ||
+	       peer->owes & KEFA_OWES_TRIGGER;
 }
 
 /*

@@ -151,10 +151,8 @@ struct kefa_wr *kefa_ts_hold(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	struct kefa_ep *ep = &rdm->ep;
 
 	lockdep_assert_held(&ep->lock);
-	/* The flush may kill the peer and free its parked slots, which must exclude this one. */
+	kefa_tx_ready(rdm, 1);
 	kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
-	if (ep->nheld == KEFA_HELD_MAX)
-		kefa_tx_flush(rdm);
 	ep->held[ep->nheld] = &ep->wrs[ep->nheld];
 	return ep->held[ep->nheld++];
 }
@@ -210,20 +208,15 @@ static kefa_ts_done_fn *const kefa_ts_done_fns[KEFA_TS_WHATS] = {
 static noinline void kefa_ts_other_done(struct kefa_rdm *rdm, struct kefa_ts *ts, int err,
 					u32 status)
 {
-	struct kefa_rpeer *peer = ts->peer;
 	struct kefa_rop *rop = ts->rop;
 	const u32 len = ts->seg.len;
 	const u8 what = ts->what;
 
-	/* Hold a reference on the peer until the end of this function. */
-	peer->nops++;
 	kefa_ts_free(rdm, ts);
 	/* The operation can't end before the end of this function decrements its count. */
 	kefa_ts_done_fns[what](rdm, rop, len, err, status);
 	rop->wrs--;
 	kefa_rdm_end(rdm, rop);
-	peer->nops--;
-	kefa_rdm_put_wr(rdm, peer);
 }
 
 /**
@@ -253,39 +246,69 @@ static void kefa_rdm_back_off(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	rdm->waits = true;
 }
 
-/* A packet won't arrive. The peer is dead then, because it would handle no later packet. */
+/*
+ * Consequence of a packet that won't arrive.
+ * @KEFA_LOSS_NONE: none, because the peer was dead before
+ * @KEFA_LOSS_FATAL: the peer is dead, because it would handle no later packet
+ * @KEFA_LOSS_HEIR: so is the peer that has the address now, if it waits for the packet
+ * @KEFA_LOSS_AGAIN: the packet is due again, with the peer's next packet, or at once if the device
+ *	has refused it, as the peer would wait for ever
+ * @KEFA_LOSS_UNTOLD: as before, if the peer comes back
+ */
+enum kefa_loss {
+	KEFA_LOSS_NONE,
+	KEFA_LOSS_FATAL,
+	KEFA_LOSS_HEIR,
+	KEFA_LOSS_AGAIN,
+	KEFA_LOSS_UNTOLD,
+};
+
+/* A HANDSHAKE may be lost: it may answer a peer that has sent something and exited. */
+static const struct {
+	u8	handshake;
+	u8	other;
+} kefa_losses[KEFA_RPEER_STATES] = {
+	[KEFA_RPEER_KNOWN]	= { KEFA_LOSS_AGAIN, KEFA_LOSS_FATAL },
+	[KEFA_RPEER_SHAKING]	= { KEFA_LOSS_AGAIN, KEFA_LOSS_FATAL },
+	[KEFA_RPEER_READY]	= { KEFA_LOSS_AGAIN, KEFA_LOSS_FATAL },
+	[KEFA_RPEER_DYING]	= { KEFA_LOSS_NONE, KEFA_LOSS_FATAL },
+	[KEFA_RPEER_DEAD]	= { KEFA_LOSS_NONE, KEFA_LOSS_NONE },
+	[KEFA_RPEER_GONE]	= { KEFA_LOSS_UNTOLD, KEFA_LOSS_HEIR },
+};
+
+static enum kefa_loss kefa_ts_loss(const struct kefa_ts *ts)
+{
+	return ts->type == KEFA_HANDSHAKE_PKT ? kefa_losses[ts->peer->state].handshake :
+						kefa_losses[ts->peer->state].other;
+}
+
+/* A packet won't arrive, because of @status, or because the device refused it if that is 0. */
 static void kefa_ts_lost(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 status)
 {
+	const enum kefa_loss loss = kefa_ts_loss(ts);
 	struct kefa_rpeer *peer = ts->peer;
 	struct kefa_rop *rop = ts->rop;
-	const bool lives = peer->state != KEFA_RPEER_DEAD && peer->state != KEFA_RPEER_GONE;
-	/* A HANDSHAKE may be lost: it may answer a peer that has sent something and exited. */
-	const bool fatal = lives && ts->type != KEFA_HANDSHAKE_PKT;
 
-	/* Hold a reference on the peer until the end of this function. */
-	peer->nops++;
-	/* A HANDSHAKE that the device refused is still due: the peer would wait for ever. */
-	if (lives && !fatal && !status) {
+	if (loss == KEFA_LOSS_FATAL) {
+		kefa_rdm_kill(rdm, peer, err, status);
+	} else if (loss == KEFA_LOSS_HEIR && ts->ordered) {
+		kefa_rdm_lost(rdm, peer);
+	} else if (loss == KEFA_LOSS_AGAIN && !status) {
 		kefa_shake_untold(peer);
 		kefa_rdm_back_off(rdm, peer);
-	} else if (ts->type == KEFA_HANDSHAKE_PKT && peer->state != KEFA_RPEER_DEAD) {
+	} else if (loss == KEFA_LOSS_AGAIN || loss == KEFA_LOSS_UNTOLD) {
 		kefa_peers_untold(&rdm->peers, peer);
 	}
-	if (peer->state == KEFA_RPEER_GONE && ts->ordered)
-		kefa_rdm_lost(rdm, peer);
 	kefa_ts_fail(rdm, ts, err, status);
 	kefa_ts_free(rdm, ts);
-	if (rop)
-		rop->wrs--;
-	if (fatal) {
-		kefa_rdm_kill(rdm, peer, err, status);
-	} else if (rop) {
-		/* The peer was dead before, so nothing else ends the protocol. */
+	if (!rop)
+		return;
+	rop->wrs--;
+	/* Only the death of the peer ends the operation's protocol. */
+	if (loss != KEFA_LOSS_FATAL) {
 		rop->flags |= KEFA_ROP_OVER;
 		kefa_rdm_end(rdm, rop);
 	}
-	peer->nops--;
-	kefa_rdm_put_wr(rdm, peer);
 }
 
 static struct kefa_ts *kefa_ts_of(struct kefa_rdm *rdm, u64 id)
@@ -299,35 +322,59 @@ static struct kefa_ts *kefa_ts_of(struct kefa_rdm *rdm, u64 id)
 }
 
 /**
- * kefa_tx_refused() - fail work requests that the device refused
+ * kefa_tx_refused() - put aside the work requests that the device refused
  * @rdm: the endpoint, enabled
  * @n: number of entries of kefa_ep.held that were posted
  * @err: positive errno
  *
- * They are the entries from kefa_hw_qp.bad on. They are remembered by their ids, because failing
- * them may send other packets, which overwrite the array.
+ * They are the entries from kefa_hw_qp.bad on. Their slots and operations stay as they are until
+ * kefa_rdm_reap(), so callers that ring the doorbell can go on using them.
  *
  * Context: Under kefa_ep.lock.
  */
 noinline void kefa_tx_refused(struct kefa_rdm *rdm, unsigned int n, int err)
 {
 	struct kefa_ep *ep = &rdm->ep;
-	const unsigned int bad = ep->hq.bad;
-	u64 lost[KEFA_HELD_MAX];
 	struct kefa_ts *ts;
 	unsigned int i;
 
-	for (i = bad; i < n; i++)
-		lost[i] = ep->held[i]->send.wr_id;
-	for (i = bad; i < n; i++) {
-		ts = kefa_ts_of(rdm, lost[i]);
-		if (ts && ts->what)
-			kefa_ts_other_done(rdm, ts, err, 0);
-		else if (ts)
-			kefa_ts_lost(rdm, ts, err, 0);
+	for (i = ep->hq.bad; i < n; i++) {
+		ts = kefa_ts_of(rdm, ep->held[i]->send.wr_id);
+		if (WARN_ON_ONCE(!ts))
+			continue;
+		if (!ts->err) {
+			ts->err = err;
+			ts->prov = 0;
+		}
+		kefa_ts_set_state(rdm, ts, KEFA_TS_REFUSED);
+		list_add_tail(&ts->list, &rdm->refusals);
+		if (!ts->what && kefa_ts_loss(ts) == KEFA_LOSS_FATAL)
+			kefa_rdm_kill(rdm, ts->peer, err, 0);
 	}
-	/* Have the worker notify readers of the completions. */
+	rdm->reap = true;
+	rdm->waits = true;
 	kefa_ep_kick(ep);
+}
+
+/**
+ * kefa_tx_reap() - fail the oldest work request that the device has refused
+ * @rdm: the endpoint
+ *
+ * Context: Under kefa_ep.lock. Only kefa_rdm_reap() calls this.
+ * Return: whether there was one.
+ */
+bool kefa_tx_reap(struct kefa_rdm *rdm)
+{
+	struct kefa_ts *ts = list_first_entry_or_null(&rdm->refusals, struct kefa_ts, list);
+
+	if (!ts)
+		return false;
+	list_del_init(&ts->list);
+	if (ts->what)
+		kefa_ts_other_done(rdm, ts, ts->err, 0);
+	else
+		kefa_ts_lost(rdm, ts, ts->err, 0);
+	return true;
 }
 
 /**
@@ -455,8 +502,8 @@ void kefa_ts_done(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 		return;
 	}
 	if (unlikely(wc.status)) {
-		if (wc.status == KEFA_STATUS_RNR && peer->state != KEFA_RPEER_DEAD &&
-		    peer->state != KEFA_RPEER_GONE)
+		kefa_tx_ready(rdm, 1);
+		if (wc.status == KEFA_STATUS_RNR && peer->state < KEFA_RPEER_DYING)
 			kefa_ts_rnr(rdm, ts);
 		else
 			kefa_ts_lost(rdm, ts, kefa_status_errno(wc.status), wc.status);
@@ -509,29 +556,30 @@ void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 		if (ts->peer == peer)
 			list_move_tail(&ts->list, &again);
 	list_sort(NULL, &again, kefa_ts_compare);
-	while ((ts = list_first_entry_or_null(&again, struct kefa_ts, list))) {
+	list_for_each_entry_safe(ts, next, &again, list) {
+		kefa_tx_ready(rdm, 1);
+		if (unlikely(kefa_rpeer_dead(peer)))
+			break;
 		list_del_init(&ts->list);
 		kefa_ts_post(rdm, ts);
 	}
+	list_splice_tail(&again, &rdm->parked);
 }
 
 /**
  * kefa_tx_ready() - make room to hold some work requests without a doorbell in between
  * @rdm: the endpoint, enabled
- * @peer: receiver of the packets
  * @n: number of work requests, at most KEFA_HELD_MAX
  *
- * May ring the doorbell. If the device refuses packets then, operations fail, and peers may die.
+ * May ring the doorbell. If the device refuses packets then, their peers are in KEFA_RPEER_DYING.
  *
- * Context: Under kefa_ep.lock. The caller holds a reference on the peer.
- * Return: false if the peer is dead, and all operations with it have failed.
+ * Context: Under kefa_ep.lock.
  */
-bool kefa_tx_ready(struct kefa_rdm *rdm, struct kefa_rpeer *peer, unsigned int n)
+void kefa_tx_ready(struct kefa_rdm *rdm, unsigned int n)
 {
 	lockdep_assert_held(&rdm->ep.lock);
 	if (unlikely(rdm->ep.nheld + n > KEFA_HELD_MAX))
 		kefa_tx_flush(rdm);
-	return likely(peer->state != KEFA_RPEER_DEAD);
 }
 
 /**
@@ -569,18 +617,19 @@ bool kefa_tx_may(struct kefa_rdm *rdm, const struct kefa_rpeer *peer,
  *
  * A peer that doesn't support the type is dead, because it waits for an answer that can't be sent.
  *
- * Context: Under kefa_ep.lock. kefa_tx_flush() is due. The caller holds a reference on the peer.
- * Return: false if no slot was free.
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ * Return: false if no slot was free; true if the packet is held, or if the peer is dead.
  */
 bool kefa_tx_control(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop,
 		     struct kefa_pkt *pkt)
 {
 	struct kefa_ts *ts;
 
-	if (unlikely(!kefa_tx_may(rdm, peer, pkt->row))) {
+	kefa_tx_ready(rdm, 1);
+	if (unlikely(!kefa_tx_may(rdm, peer, pkt->row)))
 		kefa_rdm_kill(rdm, peer, EOPNOTSUPP, 0);
+	if (unlikely(kefa_rpeer_dead(peer)))
 		return true;
-	}
 	ts = kefa_ts_take(rdm, peer, true);
 	if (!ts)
 		return false;

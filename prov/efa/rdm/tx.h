@@ -95,6 +95,7 @@ static __always_inline bool kefa_ts_may(enum kefa_ts_state from, enum kefa_ts_st
 		/* A slot that was taken but not posted is still free. Parked ones are reposted. */
 		return true;
 	case KEFA_TS_PARKED:
+	case KEFA_TS_REFUSED:
 		return from == KEFA_TS_POSTED;
 	default:
 		return false;
