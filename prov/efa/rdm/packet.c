@@ -10,283 +10,161 @@
 
 static_assert(sizeof(struct kefa_pkt) < 256);
 
-/* Read or write a number in a header. Return: false if a number to write doesn't fit. */
-static __always_inline bool kefa_move(u8 *at, size_t size, void *host, size_t host_size,
-				      bool store)
+/* Read a number of a header, which may be unaligned. */
+static __always_inline u64 kefa_num_get(const void *at, size_t size)
 {
-	__le32 le32;
 	__le64 le64;
-	u64 v;
+	__le32 le32;
 
-	if (store) {
-		v = host_size == 8 ? *(u64 *)host : *(u32 *)host;
-		le32 = cpu_to_le32(v);
-		le64 = cpu_to_le64(v);
-		if (size == 8)
-			memcpy(at, &le64, sizeof(le64));
-		else
-			memcpy(at, &le32, sizeof(le32));
-		return size == 8 || v <= U32_MAX;
-	}
-	if (size == 8) {
+	if (size == sizeof(le64)) {
 		memcpy(&le64, at, sizeof(le64));
-		v = le64_to_cpu(le64);
-	} else {
-		memcpy(&le32, at, sizeof(le32));
-		v = le32_to_cpu(le32);
+		return le64_to_cpu(le64);
 	}
-	if (host_size == 8)
-		*(u64 *)host = v;
-	else
-		*(u32 *)host = v;
-	return true;
+	memcpy(&le32, at, sizeof(le32));
+	return le32_to_cpu(le32);
+}
+
+/* Write a number of a header. Return: false if it doesn't fit. */
+static __always_inline bool kefa_num_put(void *at, size_t size, u64 value)
+{
+	const __le64 le64 = cpu_to_le64(value);
+	const __le32 le32 = cpu_to_le32(value);
+
+	if (size == sizeof(le64)) {
+		memcpy(at, &le64, sizeof(le64));
+		return true;
+	}
+	memcpy(at, &le32, sizeof(le32));
+	return value <= U32_MAX;
 }
 
 /*
- * Each distinct fixed header has a function, which either reads the header at @at into @pkt or,
- * with @store, writes it. No other code knows the header's fields. The compiler makes two functions
- * of it, with one or two instructions for each field. The result is false if the last number
- * doesn't fit, which is the only one that may be wider in @pkt than in the header.
+ * The fields of the fixed headers. Each list F(field of the header, field of struct kefa_pkt) is
+ * expanded twice: for a function that reads the header @h into @pkt, and for one that writes it. No
+ * other code knows the headers' fields.
  */
-#define KEFA_MOVE(hdr, theirs, ours)						\
-	kefa_move(at + offsetof(struct kefa_##hdr, theirs),			\
-		  sizeof(((struct kefa_##hdr *)0)->theirs), &pkt->ours,		\
-		  sizeof(pkt->ours), store)
+#define KEFA_LOAD(_theirs, _ours)	(pkt->_ours = kefa_num_get(&h->_theirs, sizeof(h->_theirs)))
+#define KEFA_STORE(_theirs, _ours)	\
+	(fits &= kefa_num_put(&h->_theirs, sizeof(h->_theirs), pkt->_ours))
 
-/* Write zeros to a field that has no meaning. */
-#define KEFA_PAD(hdr, theirs)							\
-	(store ? memset(at + offsetof(struct kefa_##hdr, theirs), 0,		\
-			sizeof(((struct kefa_##hdr *)0)->theirs)) : NULL)
-
-#define KEFA_FIELDS(name)							\
-	static bool kefa_##name##_load(const void *hdr, struct kefa_pkt *pkt)	\
-	{									\
-		return kefa_##name((u8 *)hdr, pkt, false);			\
-	}									\
-	static bool kefa_##name##_store(void *hdr, const struct kefa_pkt *pkt)	\
-	{									\
-		return kefa_##name(hdr, (struct kefa_pkt *)pkt, true);		\
+#define KEFA_HEADER(_name, _head, _fields)				\
+	static bool kefa_##_name##_load(const void *hdr, struct kefa_pkt *pkt)	\
+	{								\
+		const struct kefa_##_head##_hdr *h = hdr;		\
+									\
+		_fields(KEFA_LOAD);					\
+		return true;						\
+	}								\
+	static bool kefa_##_name##_store(void *hdr, const struct kefa_pkt *pkt)	\
+	{								\
+		struct kefa_##_head##_hdr *h = hdr;			\
+		bool fits = true;					\
+									\
+		_fields(KEFA_STORE);					\
+		return fits;						\
 	}
 
-static __always_inline bool kefa_cts(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_MOVE(cts_hdr, connid, connid);
-	KEFA_MOVE(cts_hdr, send_id, send_id);
-	KEFA_MOVE(cts_hdr, recv_id, recv_id);
-	return KEFA_MOVE(cts_hdr, recv_length, recv_length);
-}
+#define KEFA_CTS_FIELDS(F)	\
+	(F(connid, connid), F(send_id, send_id), F(recv_id, recv_id),	\
+	 F(recv_length, recv_length))
+KEFA_HEADER(cts, cts, KEFA_CTS_FIELDS);
 
-KEFA_FIELDS(cts);
+#define KEFA_CTSDATA_FIELDS(F)	\
+	(F(recv_id, recv_id), F(seg_length, seg_length), F(seg_offset, seg_offset))
+KEFA_HEADER(ctsdata, ctsdata, KEFA_CTSDATA_FIELDS);
 
-static __always_inline bool kefa_ctsdata(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_MOVE(ctsdata_hdr, recv_id, recv_id);
-	KEFA_MOVE(ctsdata_hdr, seg_length, seg_length);
-	return KEFA_MOVE(ctsdata_hdr, seg_offset, seg_offset);
-}
+#define KEFA_READRSP_FIELDS(F)	\
+	(F(connid, connid), F(recv_id, recv_id), F(send_id, send_id),	\
+	 F(seg_length, seg_length))
+KEFA_HEADER(readrsp, readrsp, KEFA_READRSP_FIELDS);
 
-KEFA_FIELDS(ctsdata);
+#define KEFA_EOR_FIELDS(F)	\
+	(F(send_id, send_id), F(recv_id, recv_id), F(connid, connid))
+KEFA_HEADER(eor, eor, KEFA_EOR_FIELDS);
 
-static __always_inline bool kefa_readrsp(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_MOVE(readrsp_hdr, connid, connid);
-	KEFA_MOVE(readrsp_hdr, recv_id, recv_id);
-	KEFA_MOVE(readrsp_hdr, send_id, send_id);
-	return KEFA_MOVE(readrsp_hdr, seg_length, seg_length);
-}
+#define KEFA_READ_NACK_FIELDS(F)	\
+	(F(send_id, send_id), F(recv_id, recv_id), F(connid, connid))
+KEFA_HEADER(read_nack, read_nack, KEFA_READ_NACK_FIELDS);
 
-KEFA_FIELDS(readrsp);
+#define KEFA_ATOMRSP_FIELDS(F)	\
+	(F(reserved, reserved), F(connid, connid), F(recv_id, recv_id), F(seg_length, seg_length))
+KEFA_HEADER(atomrsp, atomrsp, KEFA_ATOMRSP_FIELDS);
 
-static __always_inline bool kefa_eor(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_MOVE(eor_hdr, send_id, send_id);
-	KEFA_MOVE(eor_hdr, recv_id, recv_id);
-	return KEFA_MOVE(eor_hdr, connid, connid);
-}
-
-KEFA_FIELDS(eor);
-
-static __always_inline bool kefa_read_nack(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_MOVE(read_nack_hdr, send_id, send_id);
-	KEFA_MOVE(read_nack_hdr, recv_id, recv_id);
-	return KEFA_MOVE(read_nack_hdr, connid, connid);
-}
-
-KEFA_FIELDS(read_nack);
-
-static __always_inline bool kefa_atomrsp(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_PAD(atomrsp_hdr, reserved);
-	KEFA_MOVE(atomrsp_hdr, connid, connid);
-	KEFA_MOVE(atomrsp_hdr, recv_id, recv_id);
-	return KEFA_MOVE(atomrsp_hdr, seg_length, seg_length);
-}
-
-KEFA_FIELDS(atomrsp);
-
-static __always_inline bool kefa_receipt(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_MOVE(receipt_hdr, tx_id, send_id);
-	KEFA_MOVE(receipt_hdr, msg_id, msg_id);
-	return KEFA_MOVE(receipt_hdr, connid, connid);
-}
-
-KEFA_FIELDS(receipt);
+#define KEFA_RECEIPT_FIELDS(F)	\
+	(F(tx_id, send_id), F(msg_id, msg_id), F(connid, connid))
+KEFA_HEADER(receipt, receipt, KEFA_RECEIPT_FIELDS);
 
 /* The parts that follow are optional or of variable number: see parse.c and build.c. */
-static __always_inline bool kefa_handshake(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	return KEFA_MOVE(handshake_hdr, nextra_p3, shake.nextra_p3);
-}
+#define KEFA_HANDSHAKE_FIELDS(F)	(F(nextra_p3, shake.nextra_p3))
+KEFA_HEADER(handshake, handshake, KEFA_HANDSHAKE_FIELDS);
 
-KEFA_FIELDS(handshake);
+#define KEFA_EAGER_RTM_FIELDS(F)	(F(msg_id, msg_id))
+KEFA_HEADER(eager_rtm, eager_msgrtm, KEFA_EAGER_RTM_FIELDS);
 
-static __always_inline bool kefa_eager_rtm(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	return KEFA_MOVE(eager_msgrtm_hdr, msg_id, msg_id);
-}
+#define KEFA_MEDIUM_RTM_FIELDS(F)	\
+	(F(msg_id, msg_id), F(msg_length, msg_length), F(seg_offset, seg_offset))
+KEFA_HEADER(medium_rtm, medium_msgrtm, KEFA_MEDIUM_RTM_FIELDS);
 
-KEFA_FIELDS(eager_rtm);
+#define KEFA_LONGCTS_RTM_FIELDS(F)	\
+	(F(msg_id, msg_id), F(msg_length, msg_length), F(send_id, send_id),	\
+	 F(credit_request, credit_request))
+KEFA_HEADER(longcts_rtm, longcts_msgrtm, KEFA_LONGCTS_RTM_FIELDS);
 
-static __always_inline bool kefa_medium_rtm(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_MOVE(medium_msgrtm_hdr, msg_id, msg_id);
-	KEFA_MOVE(medium_msgrtm_hdr, msg_length, msg_length);
-	return KEFA_MOVE(medium_msgrtm_hdr, seg_offset, seg_offset);
-}
+#define KEFA_LONGREAD_RTM_FIELDS(F)	\
+	(F(msg_id, msg_id), F(msg_length, msg_length), F(send_id, send_id),	\
+	 F(read_iov_count, read_iov_count))
+KEFA_HEADER(longread_rtm, longread_msgrtm, KEFA_LONGREAD_RTM_FIELDS);
 
-KEFA_FIELDS(medium_rtm);
+#define KEFA_RUNTREAD_RTM_FIELDS(F)	\
+	(F(msg_id, msg_id), F(msg_length, msg_length), F(send_id, send_id),	\
+	 F(read_iov_count, read_iov_count), F(seg_offset, seg_offset),	\
+	 F(runt_length, runt_length))
+KEFA_HEADER(runtread_rtm, runtread_msgrtm, KEFA_RUNTREAD_RTM_FIELDS);
 
-static __always_inline bool kefa_longcts_rtm(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_MOVE(longcts_msgrtm_hdr, msg_id, msg_id);
-	KEFA_MOVE(longcts_msgrtm_hdr, msg_length, msg_length);
-	KEFA_MOVE(longcts_msgrtm_hdr, send_id, send_id);
-	return KEFA_MOVE(longcts_msgrtm_hdr, credit_request, credit_request);
-}
+#define KEFA_DC_EAGER_RTM_FIELDS(F)	\
+	(F(padding, reserved), F(msg_id, msg_id), F(send_id, send_id))
+KEFA_HEADER(dc_eager_rtm, dc_eager_msgrtm, KEFA_DC_EAGER_RTM_FIELDS);
 
-KEFA_FIELDS(longcts_rtm);
+#define KEFA_DC_MEDIUM_RTM_FIELDS(F)	\
+	(F(padding, reserved), F(msg_id, msg_id), F(send_id, send_id),	\
+	 F(msg_length, msg_length),	\
+	 F(seg_offset, seg_offset))
+KEFA_HEADER(dc_medium_rtm, dc_medium_msgrtm, KEFA_DC_MEDIUM_RTM_FIELDS);
 
-static __always_inline bool kefa_longread_rtm(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_MOVE(longread_msgrtm_hdr, msg_id, msg_id);
-	KEFA_MOVE(longread_msgrtm_hdr, msg_length, msg_length);
-	KEFA_MOVE(longread_msgrtm_hdr, send_id, send_id);
-	return KEFA_MOVE(longread_msgrtm_hdr, read_iov_count, read_iov_count);
-}
+#define KEFA_EAGER_RTW_FIELDS(F)	(F(rma_iov_count, rma_iov_count))
+KEFA_HEADER(eager_rtw, eager_rtw, KEFA_EAGER_RTW_FIELDS);
 
-KEFA_FIELDS(longread_rtm);
+#define KEFA_DC_EAGER_RTW_FIELDS(F)	\
+	(F(padding, reserved), F(rma_iov_count, rma_iov_count), F(send_id, send_id))
+KEFA_HEADER(dc_eager_rtw, dc_eager_rtw, KEFA_DC_EAGER_RTW_FIELDS);
 
-static __always_inline bool kefa_runtread_rtm(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_MOVE(runtread_msgrtm_hdr, msg_id, msg_id);
-	KEFA_MOVE(runtread_msgrtm_hdr, msg_length, msg_length);
-	KEFA_MOVE(runtread_msgrtm_hdr, send_id, send_id);
-	KEFA_MOVE(runtread_msgrtm_hdr, read_iov_count, read_iov_count);
-	KEFA_MOVE(runtread_msgrtm_hdr, seg_offset, seg_offset);
-	return KEFA_MOVE(runtread_msgrtm_hdr, runt_length, runt_length);
-}
+#define KEFA_LONGCTS_RTW_FIELDS(F)	\
+	(F(rma_iov_count, rma_iov_count), F(msg_length, msg_length), F(send_id, send_id),	\
+	 F(credit_request, credit_request))
+KEFA_HEADER(longcts_rtw, longcts_rtw, KEFA_LONGCTS_RTW_FIELDS);
 
-KEFA_FIELDS(runtread_rtm);
+#define KEFA_LONGREAD_RTW_FIELDS(F)	\
+	(F(rma_iov_count, rma_iov_count), F(msg_length, msg_length), F(send_id, send_id),	\
+	 F(read_iov_count, read_iov_count))
+KEFA_HEADER(longread_rtw, longread_rtw, KEFA_LONGREAD_RTW_FIELDS);
 
-static __always_inline bool kefa_dc_eager_rtm(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_PAD(dc_eager_msgrtm_hdr, padding);
-	KEFA_MOVE(dc_eager_msgrtm_hdr, msg_id, msg_id);
-	return KEFA_MOVE(dc_eager_msgrtm_hdr, send_id, send_id);
-}
+#define KEFA_RTR_FIELDS(F)	\
+	(F(rma_iov_count, rma_iov_count), F(msg_length, msg_length), F(recv_id, recv_id),	\
+	 F(recv_length, recv_length))
+KEFA_HEADER(rtr, rtr, KEFA_RTR_FIELDS);
 
-KEFA_FIELDS(dc_eager_rtm);
+#define KEFA_RTA_FIELDS(F)	\
+	(F(msg_id, msg_id), F(rma_iov_count, rma_iov_count),	\
+	 F(atomic_datatype, atomic_datatype), F(atomic_op, atomic_op))
 
-static __always_inline bool kefa_dc_medium_rtm(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_PAD(dc_medium_msgrtm_hdr, padding);
-	KEFA_MOVE(dc_medium_msgrtm_hdr, msg_id, msg_id);
-	KEFA_MOVE(dc_medium_msgrtm_hdr, send_id, send_id);
-	KEFA_MOVE(dc_medium_msgrtm_hdr, msg_length, msg_length);
-	return KEFA_MOVE(dc_medium_msgrtm_hdr, seg_offset, seg_offset);
-}
+#define KEFA_WRITE_RTA_FIELDS(F)	(F(id, reserved), KEFA_RTA_FIELDS(F))
+KEFA_HEADER(write_rta, rta, KEFA_WRITE_RTA_FIELDS);
 
-KEFA_FIELDS(dc_medium_rtm);
+#define KEFA_FETCH_RTA_FIELDS(F)	(KEFA_RTA_FIELDS(F), F(id, recv_id))
+KEFA_HEADER(fetch_rta, rta, KEFA_FETCH_RTA_FIELDS);
 
-static __always_inline bool kefa_eager_rtw(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	return KEFA_MOVE(eager_rtw_hdr, rma_iov_count, rma_iov_count);
-}
-
-KEFA_FIELDS(eager_rtw);
-
-static __always_inline bool kefa_dc_eager_rtw(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_PAD(dc_eager_rtw_hdr, padding);
-	KEFA_MOVE(dc_eager_rtw_hdr, rma_iov_count, rma_iov_count);
-	return KEFA_MOVE(dc_eager_rtw_hdr, send_id, send_id);
-}
-
-KEFA_FIELDS(dc_eager_rtw);
-
-static __always_inline bool kefa_longcts_rtw(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_MOVE(longcts_rtw_hdr, rma_iov_count, rma_iov_count);
-	KEFA_MOVE(longcts_rtw_hdr, msg_length, msg_length);
-	KEFA_MOVE(longcts_rtw_hdr, send_id, send_id);
-	return KEFA_MOVE(longcts_rtw_hdr, credit_request, credit_request);
-}
-
-KEFA_FIELDS(longcts_rtw);
-
-static __always_inline bool kefa_longread_rtw(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_MOVE(longread_rtw_hdr, rma_iov_count, rma_iov_count);
-	KEFA_MOVE(longread_rtw_hdr, msg_length, msg_length);
-	KEFA_MOVE(longread_rtw_hdr, send_id, send_id);
-	return KEFA_MOVE(longread_rtw_hdr, read_iov_count, read_iov_count);
-}
-
-KEFA_FIELDS(longread_rtw);
-
-static __always_inline bool kefa_rtr(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_MOVE(rtr_hdr, rma_iov_count, rma_iov_count);
-	KEFA_MOVE(rtr_hdr, msg_length, msg_length);
-	KEFA_MOVE(rtr_hdr, recv_id, recv_id);
-	return KEFA_MOVE(rtr_hdr, recv_length, recv_length);
-}
-
-KEFA_FIELDS(rtr);
-
-static __always_inline bool kefa_rta(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_MOVE(rta_hdr, msg_id, msg_id);
-	KEFA_MOVE(rta_hdr, rma_iov_count, rma_iov_count);
-	KEFA_MOVE(rta_hdr, atomic_datatype, atomic_datatype);
-	return KEFA_MOVE(rta_hdr, atomic_op, atomic_op);
-}
-
-static __always_inline bool kefa_write_rta(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	KEFA_PAD(rta_hdr, id);
-	return kefa_rta(at, pkt, store);
-}
-
-KEFA_FIELDS(write_rta);
-
-static __always_inline bool kefa_fetch_rta(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	kefa_rta(at, pkt, store);
-	return KEFA_MOVE(rta_hdr, id, recv_id);
-}
-
-KEFA_FIELDS(fetch_rta);
-
-static __always_inline bool kefa_dc_write_rta(u8 *at, struct kefa_pkt *pkt, bool store)
-{
-	kefa_rta(at, pkt, store);
-	return KEFA_MOVE(rta_hdr, id, send_id);
-}
-
-KEFA_FIELDS(dc_write_rta);
+#define KEFA_DC_WRITE_RTA_FIELDS(F)	(KEFA_RTA_FIELDS(F), F(id, send_id))
+KEFA_HEADER(dc_write_rta, rta, KEFA_DC_WRITE_RTA_FIELDS);
 
 /* Features that peers need for some types. */
 #define KEFA_DC		KEFA_FEATURE_DELIVERY_COMPLETE

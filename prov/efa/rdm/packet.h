@@ -132,6 +132,7 @@ struct kefa_shake {
  * @runt_length: bytes that are sent with requests; the rest is read
  * @recv_length: window: number of bytes that may be sent, which may exceed the rest
  * @credit_request: number of packets that the sender requests
+ * @reserved: value of a field without a meaning; 0 in packets that are sent
  * @rma_iov_count: number of entries of @rma_iov
  * @read_iov_count: number of entries of @read_iov
  * @atomic_datatype: libfabric's number of the atomic data type
@@ -158,6 +159,7 @@ struct kefa_pkt {
 	u32				send_id;
 	u32				recv_id;
 	u32				credit_request;
+	u32				reserved;
 	union {
 		struct {
 			u64	tag;
