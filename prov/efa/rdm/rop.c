@@ -57,19 +57,6 @@ static const char * const kefa_rop_state_texts[KEFA_ROP_STATES] = {
 };
 
 /**
- * kefa_rop_may_become() - check a transition between two states
- * @from: current state
- * @to: new state
- *
- * Context: Any.
- * Return: whether the transition is allowed.
- */
-bool kefa_rop_may_become(enum kefa_rop_state from, enum kefa_rop_state to)
-{
-	return kefa_rop_from[to] & BIT(from);
-}
-
-/**
  * kefa_rop_state_text() - get the name of a state, for debugfs and traces
  * @state: the state
  *

@@ -121,14 +121,14 @@ struct kefa_rbuf {
  * @buf: buffer of the operation
  * @next: in KEFA_ROP_FREE, the next free operation
  * @recv: in KEFA_ROP_LISTED, the entry in the match
- * @link: in all other states, entry in one of the engine's lists
+ * @link: entry in one of the engine's lists; valid, as all that follows, in all other states
  * @peer_link: entry in kefa_rpeer.wait; with KEFA_ROP_PART in kefa_fair.untold
  * @msg: entry in the table by (peer, msg_id), if more of the message is expected
  * @runt: bytes that are sent in advance of a message that is read
  * @source: for a send, the region that the peer reads from, or NULL
+ * @dma: for a send with @mapped, DMA address of all data, which the device reads
  * @held: for a receive, the request of a message that is being read, or NULL
- * @parent: with KEFA_ROP_PART, the multi-receive buffer
- * @dma: with @mapped, DMA address of all data, which the device reads
+ * @parent: for a receive with KEFA_ROP_PART, the multi-receive buffer
  *
  * An operation ends when its protocol has ended (KEFA_ROP_OVER) and the device has none of its
  * work requests, in any order: answers may arrive before completions. The ULP gets one completion.
@@ -160,20 +160,22 @@ struct kefa_rop {
 	u8			idle;
 	struct kefa_rbuf	buf;
 	union {
-		struct kefa_rop		*next;
-		struct kofi_match_recv	recv;
-		struct {
+		struct kefa_rop		*next;	/* KEFA_ROP_FREE */
+		struct kofi_match_recv	recv;	/* KEFA_ROP_LISTED */
+		struct {			/* all other states */
 			struct list_head	link;
 			struct list_head	peer_link;
 			struct kefa_index_node	msg;
 			u64			runt;
 			union {
-				struct kefa_source	*source;
-				struct kefa_held	*held;
-			};
-			union {
-				struct kefa_rop		*parent;
-				dma_addr_t		dma;
+				struct {	/* KEFA_ROP_TX */
+					struct kefa_source	*source;
+					dma_addr_t		dma;
+				};
+				struct {	/* receives */
+					struct kefa_held	*held;
+					struct kefa_rop		*parent;
+				};
 			};
 		};
 	};
@@ -206,7 +208,6 @@ void kefa_rops_fini(struct kefa_rops *rops);
 struct kefa_rop *kefa_rop_take(struct kefa_rops *rops, enum kefa_rop_state state);
 struct kefa_rop *kefa_rop_find(const struct kefa_rops *rops, u32 id);
 bool kefa_rop_end(struct kefa_rops *rops, struct kefa_rop *rop);
-bool kefa_rop_may_become(enum kefa_rop_state from, enum kefa_rop_state to);
 const char *kefa_rop_state_text(enum kefa_rop_state state);
 
 /* For each state, a bitmap of the states from which it can be entered. */
@@ -284,12 +285,11 @@ static inline void kefa_rops_put(struct kefa_rops *rops, struct kefa_rop *first,
 }
 
 /**
- * kefa_rop_unlist() - initialize the list entries of an operation, and what else only some need
- * @rop: the operation, which may have been a receive in the match, whose entry there shares memory
- *	with the list entries
+ * kefa_rop_unlist() - initialize the members that a posted receive doesn't use
+ * @rop: the operation, which was just taken, or removed from the match
  *
- * In the match these members have old values. A receive that takes a message of one packet ends
- * without this.
+ * Some of them share memory with kefa_rop.recv, which isn't valid afterwards. A receive that takes
+ * a message of one packet ends without this.
  *
  * Context: Under the endpoint's lock.
  */
