@@ -156,8 +156,7 @@ static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
 	ep->max_map = min_t(size_t, kefa_dma_max_map(ep->dma), KEFA_MAX_RDMA);
 	ep->tx.nfree = ep->tx.base.size;
 	ep->rx.nfree = ep->rx.base.size;
-	/* Plain calls look at it without the lock. */
-	WRITE_ONCE(rdm->lim.mtu, dev->mtu);
+	rdm->lim.mtu = dev->mtu;
 	rdm->nts = clamp_t(u32, ep->tx.base.size, min_t(u32, 64, dev->tx_depth), dev->tx_depth);
 	/* As many as the ULP can have posted; kept packets use other buffers, within the budget. */
 	rdm->depth = clamp_t(u32, ep->rx.base.size, min_t(u32, KEFA_RX_FIRST, dev->rx_depth),

@@ -5,7 +5,7 @@
  * waits, uses only a send slot and no operation. A receive is an operation.
  *
  * Any other call, and any call that fails here, takes the slow path of send.c and recv.c, which
- * returns and counts all errors.
+ * returns and counts all errors. It goes on under the same lock.
  */
 #include "../io.h"
 #include "../trace.h"
@@ -237,22 +237,37 @@ static __always_inline bool kefa_rplain_tx(struct kefa_rdm *rdm, const struct ke
 	return true;
 }
 
-/* With nothing held back for one doorbell, the endpoint's first work request is used. */
-static __always_inline bool kefa_rplain_send_it(struct fid_ep *ep_fid,
-						const struct kefa_rplain *p)
+/* Send a message by the slow path. Releases the lock. @how is kefa_rplain.what, and FI_INJECT. */
+static noinline ssize_t kefa_rplain_send_slow(struct kefa_ep *ep, const void *buf, size_t len,
+					      fi_addr_t dest, u64 how, u64 tag, void *context)
+	__releases(&ep->lock)
 {
-	struct kefa_ep *ep = to_kefa_ep(ep_fid);
-	bool done;
+	const struct kvec iov = { (void *)buf, len };
+	const bool inject = how & FI_INJECT;
+	struct kofi_req req = {
+		.what		= how & ~FI_INJECT,
+		.flags		= how & FI_INJECT,
+		.defaults	= !inject,
+		.quiet		= inject,
+		.addr		= dest,
+		.tag		= tag,
+		.context	= context,
+	};
 
-	if (unlikely(p->len > READ_ONCE(to_kefa_rdm(ep)->lim.mtu)))
-		return false;
-	spin_lock_bh(&ep->lock);
-	if (likely(!ep->worker && !ep->nheld))
-		done = kefa_rplain_tx(to_kefa_rdm(ep), p, true);
-	else
-		done = kefa_rplain_tx(to_kefa_rdm(ep), p, false);
-	spin_unlock_bh(&ep->lock);
-	return done;
+	iov_iter_kvec(&req.iter, ITER_SOURCE, &iov, 1, len);
+	return kefa_rdm_tx_unlock(to_kefa_rdm(ep), &req);
+}
+
+/*
+ * Send a message of one packet. With nothing held back for one doorbell, the endpoint's first work
+ * request is used.
+ */
+static __always_inline bool kefa_rplain_send_it(struct kefa_ep *ep, const struct kefa_rplain *p)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+
+	return likely(!ep->worker && !ep->nheld) ? kefa_rplain_tx(rdm, p, true) :
+						   kefa_rplain_tx(rdm, p, false);
 }
 
 /* --- sending in several packets --- */
@@ -377,16 +392,16 @@ static struct kefa_rpeer *kefa_rmedium_peer(const struct kefa_rdm *rdm, const st
 	return peer;
 }
 
-static __always_inline bool kefa_rmedium_tx(struct kefa_rdm *rdm, const struct kefa_rplain *p)
+static __always_inline bool kefa_rmedium_tx(struct kefa_rdm *rdm, const struct kefa_rplain *p,
+					    bool tagged)
 {
-	const bool tagged = p->what & FI_TAGGED;
 	struct kefa_ep *ep = &rdm->ep;
 	struct kefa_rpeer *peer;
 	struct kefa_seg all;
 	u32 segment, n;
 
-	if (!kefa_rplain_limits(rdm, p)->send || p->len > rdm->lim.max_medium ||
-	    p->len > ep->max_map || !ep->tx.nfree || !rdm->rops.free)
+	if (p->len > rdm->lim.max_medium || p->len > ep->max_map || !ep->tx.nfree ||
+	    !rdm->rops.free)
 		return false;
 	segment = kefa_cut(rdm->lim.mtu - kefa_rmedium_head(tagged), p->len);
 	n = DIV_ROUND_UP((u32)p->len, segment);
@@ -449,8 +464,7 @@ static __always_inline bool kefa_rread_tx(struct kefa_rdm *rdm, const struct kef
 	struct kefa_source *source;
 	struct kefa_rpeer *peer;
 
-	if (!kefa_rplain_limits(rdm, p)->send || rdm->lim.runt || !ep->tx.nfree ||
-	    !rdm->rops.free || ep->nheld == KEFA_HELD_MAX)
+	if (rdm->lim.runt || !ep->tx.nfree || !rdm->rops.free || ep->nheld == KEFA_HELD_MAX)
 		return false;
 	peer = kefa_rread_peer(rdm, p);
 	if (!peer || !kefa_one_piece(p->buf) || kofi_side_reserve(&ep->tx.base))
@@ -466,25 +480,21 @@ static __always_inline bool kefa_rread_tx(struct kefa_rdm *rdm, const struct kef
 	return true;
 }
 
-static __always_inline bool kefa_rplain_send_parts(struct fid_ep *ep_fid,
-						   const struct kefa_rplain *p)
+/* @tagged says the same as @p->what. It is a constant even where @p has to be in memory. */
+static __always_inline bool kefa_rplain_send_parts(struct kefa_rdm *rdm,
+						   const struct kefa_rplain *p, bool tagged)
 {
-	struct kefa_ep *ep = to_kefa_ep(ep_fid);
-	struct kefa_rdm *rdm = to_kefa_rdm(ep);
-	bool done;
+	const size_t limit = kefa_rplain_limits(rdm, p)->send;
 
-	if (p->len <= READ_ONCE(rdm->lim.mtu))
-		return false;
-	spin_lock_bh(&ep->lock);
-	done = (p->len >= rdm->lim.min_read_message && kefa_rread_tx(rdm, p)) ||
-	       kefa_rmedium_tx(rdm, p);
-	spin_unlock_bh(&ep->lock);
-	return done;
+	return limit && p->len >= limit &&
+	       ((p->len >= rdm->lim.min_read_message && kefa_rread_tx(rdm, p)) ||
+		kefa_rmedium_tx(rdm, p, tagged));
 }
 
-/* Send a message that kefa_rplain_tx() couldn't send as one packet. */
-static noinline ssize_t kefa_rplain_send_other(struct fid_ep *ep, const void *buf, size_t len,
-					       void *desc, fi_addr_t dest, void *context)
+/* Send a message that kefa_rplain_tx() couldn't send as one packet. Releases the lock. */
+static noinline ssize_t kefa_rplain_send_other(struct kefa_ep *ep, const void *buf, size_t len,
+					       fi_addr_t dest, void *context)
+	__releases(&ep->lock)
 {
 	const struct kefa_rplain p = {
 		.what		= FI_MSG | FI_SEND,
@@ -494,13 +504,15 @@ static noinline ssize_t kefa_rplain_send_other(struct fid_ep *ep, const void *bu
 		.context	= context,
 	};
 
-	if (kefa_rplain_send_parts(ep, &p))
-		return 0;
-	return kofi_req_send(ep, buf, len, desc, dest, context);
+	if (!kefa_rplain_send_parts(to_kefa_rdm(ep), &p, false))
+		return kefa_rplain_send_slow(ep, buf, len, dest, p.what, 0, context);
+	spin_unlock_bh(&ep->lock);
+	return 0;
 }
 
-static noinline ssize_t kefa_rplain_tsend_other(struct fid_ep *ep, const void *buf, size_t len,
-						void *desc, fi_addr_t dest, u64 tag, void *context)
+static noinline ssize_t kefa_rplain_tsend_other(struct kefa_ep *ep, const void *buf, size_t len,
+						fi_addr_t dest, u64 tag, void *context)
+	__releases(&ep->lock)
 {
 	const struct kefa_rplain p = {
 		.what		= FI_TAGGED | FI_SEND,
@@ -511,9 +523,10 @@ static noinline ssize_t kefa_rplain_tsend_other(struct fid_ep *ep, const void *b
 		.context	= context,
 	};
 
-	if (kefa_rplain_send_parts(ep, &p))
-		return 0;
-	return kofi_req_tsend(ep, buf, len, desc, dest, tag, context);
+	if (!kefa_rplain_send_parts(to_kefa_rdm(ep), &p, true))
+		return kefa_rplain_send_slow(ep, buf, len, dest, p.what, tag, context);
+	spin_unlock_bh(&ep->lock);
+	return 0;
 }
 
 /* --- receiving --- */
@@ -606,25 +619,45 @@ static __always_inline bool kefa_rplain_rx(struct kefa_rdm *rdm, const struct ke
 	return true;
 }
 
-static __always_inline bool kefa_rplain_recv_it(struct fid_ep *ep_fid,
-						const struct kefa_rplain *p)
+/* Post a receive by the slow path. Releases the lock. */
+static noinline ssize_t kefa_rplain_recv_slow(struct kefa_ep *ep, const struct kefa_rplain *p)
+	__releases(&ep->lock)
 {
-	struct kefa_ep *ep = to_kefa_ep(ep_fid);
-	bool done, fed = false;
+	const struct kvec iov = { p->buf, p->len };
+	struct kofi_req req = {
+		.what		= p->what,
+		.defaults	= true,
+		.addr		= p->addr,
+		.tag		= p->tag,
+		.ignore		= p->ignore,
+		.context	= p->context,
+	};
+
+	iov_iter_kvec(&req.iter, ITER_DEST, &iov, 1, p->len);
+	return kefa_rdm_rx_unlock(to_kefa_rdm(ep), &req);
+}
+
+static __always_inline ssize_t kefa_rplain_recv(struct kefa_ep *ep, const struct kefa_rplain *p)
+{
+	bool fed = false;
 
 	spin_lock_bh(&ep->lock);
-	done = kefa_rplain_rx(to_kefa_rdm(ep), p, &fed);
+	if (unlikely(!kefa_rplain_rx(to_kefa_rdm(ep), p, &fed))) {
+		const struct kefa_rplain copy = *p;
+
+		return kefa_rplain_recv_slow(ep, &copy);
+	}
 	/* Only taking a message can have left notifications to send. */
 	if (unlikely(fed))
 		kefa_ep_unlock_news(ep);
 	else
 		spin_unlock_bh(&ep->lock);
-	return done;
+	return 0;
 }
 
 /* --- the calls: see fi_ops_msg and fi_ops_tagged --- */
 
-static ssize_t kefa_rdm_send_plain(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+static ssize_t kefa_rdm_send_plain(struct fid_ep *ep_fid, const void *buf, size_t len, void *desc,
 				   fi_addr_t dest, void *context)
 {
 	const struct kefa_rplain p = {
@@ -634,13 +667,16 @@ static ssize_t kefa_rdm_send_plain(struct fid_ep *ep, const void *buf, size_t le
 		.addr		= dest,
 		.context	= context,
 	};
+	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 
-	if (likely(kefa_rplain_send_it(ep, &p)))
-		return 0;
-	return kefa_rplain_send_other(ep, buf, len, desc, dest, context);
+	spin_lock_bh(&ep->lock);
+	if (unlikely(!kefa_rplain_send_it(ep, &p)))
+		return kefa_rplain_send_other(ep, buf, len, dest, context);
+	spin_unlock_bh(&ep->lock);
+	return 0;
 }
 
-static ssize_t kefa_rdm_inject_plain(struct fid_ep *ep, const void *buf, size_t len,
+static ssize_t kefa_rdm_inject_plain(struct fid_ep *ep_fid, const void *buf, size_t len,
 				     fi_addr_t dest)
 {
 	const struct kefa_rplain p = {
@@ -650,13 +686,16 @@ static ssize_t kefa_rdm_inject_plain(struct fid_ep *ep, const void *buf, size_t 
 		.len		= len,
 		.addr		= dest,
 	};
+	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 
-	if (likely(kefa_rplain_send_it(ep, &p)))
-		return 0;
-	return kofi_req_inject(ep, buf, len, dest);
+	spin_lock_bh(&ep->lock);
+	if (unlikely(!kefa_rplain_send_it(ep, &p)))
+		return kefa_rplain_send_slow(ep, buf, len, dest, p.what | FI_INJECT, 0, NULL);
+	spin_unlock_bh(&ep->lock);
+	return 0;
 }
 
-static ssize_t kefa_rdm_recv_plain(struct fid_ep *ep, void *buf, size_t len, void *desc,
+static ssize_t kefa_rdm_recv_plain(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
 				   fi_addr_t src, void *context)
 {
 	const struct kefa_rplain p = {
@@ -667,12 +706,10 @@ static ssize_t kefa_rdm_recv_plain(struct fid_ep *ep, void *buf, size_t len, voi
 		.context	= context,
 	};
 
-	if (likely(kefa_rplain_recv_it(ep, &p)))
-		return 0;
-	return kofi_req_recv(ep, buf, len, desc, src, context);
+	return kefa_rplain_recv(to_kefa_ep(ep_fid), &p);
 }
 
-static ssize_t kefa_rdm_tsend_plain(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+static ssize_t kefa_rdm_tsend_plain(struct fid_ep *ep_fid, const void *buf, size_t len, void *desc,
 				    fi_addr_t dest, u64 tag, void *context)
 {
 	const struct kefa_rplain p = {
@@ -683,13 +720,16 @@ static ssize_t kefa_rdm_tsend_plain(struct fid_ep *ep, const void *buf, size_t l
 		.tag		= tag,
 		.context	= context,
 	};
+	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 
-	if (likely(kefa_rplain_send_it(ep, &p)))
-		return 0;
-	return kefa_rplain_tsend_other(ep, buf, len, desc, dest, tag, context);
+	spin_lock_bh(&ep->lock);
+	if (unlikely(!kefa_rplain_send_it(ep, &p)))
+		return kefa_rplain_tsend_other(ep, buf, len, dest, tag, context);
+	spin_unlock_bh(&ep->lock);
+	return 0;
 }
 
-static ssize_t kefa_rdm_tinject_plain(struct fid_ep *ep, const void *buf, size_t len,
+static ssize_t kefa_rdm_tinject_plain(struct fid_ep *ep_fid, const void *buf, size_t len,
 				      fi_addr_t dest, u64 tag)
 {
 	const struct kefa_rplain p = {
@@ -700,13 +740,16 @@ static ssize_t kefa_rdm_tinject_plain(struct fid_ep *ep, const void *buf, size_t
 		.addr		= dest,
 		.tag		= tag,
 	};
+	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 
-	if (likely(kefa_rplain_send_it(ep, &p)))
-		return 0;
-	return kofi_req_tinject(ep, buf, len, dest, tag);
+	spin_lock_bh(&ep->lock);
+	if (unlikely(!kefa_rplain_send_it(ep, &p)))
+		return kefa_rplain_send_slow(ep, buf, len, dest, p.what | FI_INJECT, tag, NULL);
+	spin_unlock_bh(&ep->lock);
+	return 0;
 }
 
-static ssize_t kefa_rdm_trecv_plain(struct fid_ep *ep, void *buf, size_t len, void *desc,
+static ssize_t kefa_rdm_trecv_plain(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
 				    fi_addr_t src, u64 tag, u64 ignore, void *context)
 {
 	const struct kefa_rplain p = {
@@ -719,9 +762,7 @@ static ssize_t kefa_rdm_trecv_plain(struct fid_ep *ep, void *buf, size_t len, vo
 		.context	= context,
 	};
 
-	if (likely(kefa_rplain_recv_it(ep, &p)))
-		return 0;
-	return kofi_req_trecv(ep, buf, len, desc, src, tag, ignore, context);
+	return kefa_rplain_recv(to_kefa_ep(ep_fid), &p);
 }
 
 const struct fi_ops_msg kefa_rdm_msg_ops = {

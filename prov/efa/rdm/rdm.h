@@ -504,6 +504,7 @@ void kefa_source_revoked(struct kefa_mr *mr, int err);
 /* send.c */
 
 ssize_t kefa_rdm_tx(struct fid_ep *ep_fid, struct kofi_req *req);
+ssize_t kefa_rdm_tx_unlock(struct kefa_rdm *rdm, struct kofi_req *req) __releases(&rdm->ep.lock);
 bool kefa_may_send(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 bool kefa_ts_data(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_rop *rop, u64 off,
 		  u32 len, u32 hdr, bool keep);
@@ -514,6 +515,7 @@ ssize_t kefa_rdm_cancel(struct fid *fid, void *context);
 /* recv.c */
 
 ssize_t kefa_rdm_rx(struct fid_ep *ep_fid, struct kofi_req *req);
+ssize_t kefa_rdm_rx_unlock(struct kefa_rdm *rdm, struct kofi_req *req) __releases(&rdm->ep.lock);
 
 /* fast_send.c */
 

@@ -555,6 +555,46 @@ static int kefa_rdm_tx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 	return ret;
 }
 
+/* Check a call, and reserve an entry for its completion. The lock may be held. */
+static int kefa_rdm_tx_begin(struct kefa_rdm *rdm, struct kofi_req *req)
+{
+	struct kofi_side *side = &rdm->ep.tx.base;
+
+	kofi_req_flags(req, READ_ONCE(side->op_flags));
+	return kefa_rdm_tx_check(rdm, req) ?: kofi_side_reserve(side);
+}
+
+/* Carry out a call, and release the lock. @ret is from kefa_rdm_tx_begin(). */
+static ssize_t kefa_rdm_tx_end(struct kefa_rdm *rdm, const struct kofi_req *req, int ret)
+	__releases(&rdm->ep.lock)
+{
+	struct kefa_ep *ep = &rdm->ep;
+
+	if (!ret) {
+		ret = kefa_rdm_tx_go(rdm, req);
+		if (ret)
+			kofi_side_unreserve(&ep->tx.base);
+	}
+	kefa_ep_unlock_news(ep);
+	if (ret)
+		trace_kefa_refused(ep, req, ret);
+	return ret;
+}
+
+/**
+ * kefa_rdm_tx_unlock() - send a message, and release the lock
+ * @rdm: the endpoint
+ * @req: the request; only the memory that it points to is used after the call
+ *
+ * Context: Process or softirq context, under kefa_ep.lock, which is released; doesn't sleep.
+ * Return: 0, or a negative errno.
+ */
+ssize_t kefa_rdm_tx_unlock(struct kefa_rdm *rdm, struct kofi_req *req)
+	__releases(&rdm->ep.lock)
+{
+	return kefa_rdm_tx_end(rdm, req, kefa_rdm_tx_begin(rdm, req));
+}
+
 /**
  * kefa_rdm_tx() - send a message
  * @ep_fid: the endpoint
@@ -568,25 +608,10 @@ static int kefa_rdm_tx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 ssize_t kefa_rdm_tx(struct fid_ep *ep_fid, struct kofi_req *req)
 {
 	struct kefa_rdm *rdm = to_kefa_rdm(to_kefa_ep(ep_fid));
-	struct kefa_ep *ep = &rdm->ep;
-	int ret;
+	const int ret = kefa_rdm_tx_begin(rdm, req);
 
-	kofi_req_flags(req, READ_ONCE(ep->tx.base.op_flags));
-	ret = kefa_rdm_tx_check(rdm, req);
-	if (ret)
-		goto refused;
-	ret = -EAGAIN;
-	if (kofi_side_reserve(&ep->tx.base))
-		goto refused;
-	spin_lock_bh(&ep->lock);
-	ret = kefa_rdm_tx_go(rdm, req);
-	kefa_ep_unlock_news(ep);
-	if (!ret)
-		return 0;
-	kofi_side_unreserve(&ep->tx.base);
-refused:
-	trace_kefa_refused(ep, req, ret);
-	return ret;
+	spin_lock_bh(&rdm->ep.lock);
+	return kefa_rdm_tx_end(rdm, req, ret);
 }
 
 /* --- cancelling --- */
