@@ -9,9 +9,7 @@
 #include "../../prov/efa/rdm/packet.c"
 #include "../../prov/efa/rdm/parse.c"
 #include "../../prov/efa/rdm/build.c"
-#include "../../prov/efa/rdm/fast_eager.h"
-#include "../../prov/efa/rdm/fast_medium.h"
-#include "../../prov/efa/rdm/fast_read.h"
+#include "../../prov/efa/rdm/fast_parse.h"
 #include "../kunit/efa_wire_cases.h"
 
 #define ROOM	WIRE_ROOM

@@ -7,9 +7,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include "efa_wire_cases.h"
-#include "../../prov/efa/rdm/fast_eager.h"
-#include "../../prov/efa/rdm/fast_medium.h"
-#include "../../prov/efa/rdm/fast_read.h"
+#include "../../prov/efa/rdm/fast_parse.h"
 
 #define ROOM	512
 

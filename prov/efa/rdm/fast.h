@@ -1,12 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Common functions of the fast paths of packets that arrived or were sent. */
+/* Common functions of the fast paths, and what they call of each other and of source.c. */
 #ifndef KEFA_RDM_FAST_H
 #define KEFA_RDM_FAST_H
 
 #include "../trace.h"
-#include "fast_eager.h"
+#include "fast_parse.h"
 #include "rdm.h"
 #include "tx.h"
+
+/* fast_medium.c */
+
+bool kefa_part_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc);
+bool kefa_part_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc *wc);
+
+/* fast_read.c */
+
+bool kefa_read_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc);
+bool kefa_read_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc *wc);
+
+/* source.c */
+
+struct kefa_source *kefa_source_one(struct kefa_rdm *rdm, void *buf, size_t len);
+void kefa_source_post(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_source *s);
+void kefa_source_valid(struct kefa_rdm *rdm, struct kefa_rop *rop);
+void kefa_source_end(struct kefa_rdm *rdm, struct kefa_rop *rop);
 
 /**
  * kefa_rpeer_usual() - check that nothing has to be done about a peer that has sent a packet

@@ -10,8 +10,6 @@
  * is certain that the fast path can take the packet.
  */
 #include "fast.h"
-#include "fast_medium.h"
-#include "fast_read.h"
 
 /* --- receiving --- */
 

@@ -11,7 +11,6 @@
  */
 #include "../trace.h"
 #include "fast.h"
-#include "fast_read.h"
 
 /* --- slots --- */
 

@@ -9,9 +9,8 @@
  */
 #include "../io.h"
 #include "../trace.h"
-#include "fast_eager.h"
 #include "rdm.h"
-#include "fast_read.h"
+#include "fast.h"
 #include "tx.h"
 
 /* An operation with one of these default flags takes the slow path. */

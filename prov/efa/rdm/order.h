@@ -2,11 +2,14 @@
 /*
  * Numbers of messages. An endpoint numbers its messages (RTM) and atomic operations (RTA) to each
  * peer from 0 on; RTW, RTR and answers have no number. The device delivers packets in any order,
- * and the receiver handles requests in the order of their numbers: order.c.
+ * and the receiver handles requests in the order of their numbers. A number is given only when
+ * nothing can fail any more before the device has its message, because the receiver waits for ever
+ * for a number that doesn't arrive.
  */
 #ifndef KEFA_RDM_ORDER_H
 #define KEFA_RDM_ORDER_H
 
+#include <linux/string.h>
 #include <linux/types.h>
 
 /*
@@ -50,8 +53,20 @@ enum kefa_order_turn {
 	KEFA_ORDER_NEVER,
 };
 
-void kefa_order_init(struct kefa_order *order, u32 next_id, u32 exp_id);
-enum kefa_order_turn kefa_order_whose(const struct kefa_order *order, u32 msg_id);
+/**
+ * kefa_order_init() - set the numbers of a new peer, or of one that came back
+ * @order: numbers of the peer
+ * @next_id: 0, or the value when the peer was removed
+ * @exp_id: 0, or the value when the peer was removed
+ *
+ * Context: Any.
+ */
+static inline void kefa_order_init(struct kefa_order *order, u32 next_id, u32 exp_id)
+{
+	order->next_id = next_id;
+	order->exp_id = exp_id;
+	memset(order->out, 0, sizeof(order->out));
+}
 
 /* Part of the window that has a number. A part is used again when its requests have arrived. */
 static inline u32 kefa_order_part(u32 msg_id)
@@ -112,6 +127,29 @@ static inline void kefa_order_sent(struct kefa_order *order, u32 msg_id)
 static inline void kefa_order_arrived(struct kefa_order *order, u32 msg_id)
 {
 	order->out[kefa_order_part(msg_id)]--;
+}
+
+/**
+ * kefa_order_whose() - check whether it is a request's turn
+ * @order: numbers of the peer
+ * @msg_id: number of the request
+ *
+ * After the caller has handled a request whose turn it was, it calls kefa_order_begun() and looks
+ * for a kept request with the next number.
+ *
+ * Context: Under the endpoint's lock.
+ * Return: whether the request is to be handled, kept or dropped.
+ */
+static inline enum kefa_order_turn
+kefa_order_whose(const struct kefa_order *order, u32 msg_id)
+{
+	s32 ahead = msg_id - order->exp_id;
+
+	if (!ahead)
+		return KEFA_ORDER_NOW;
+	if (ahead < 0)
+		return KEFA_ORDER_PAST;
+	return ahead < KEFA_ORDER_RECV_WINDOW ? KEFA_ORDER_LATER : KEFA_ORDER_NEVER;
 }
 
 /**

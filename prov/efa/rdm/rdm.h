@@ -585,11 +585,6 @@ struct kefa_held *kefa_keep_packet(struct kefa_rdm *rdm, struct kefa_held *held,
 void kefa_held_free(struct kefa_rdm *rdm, struct kefa_held *held);
 void kefa_rdm_drop(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_drop why);
 
-/* fast_medium.c */
-
-bool kefa_part_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc);
-bool kefa_part_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc *wc);
-
 /* early.c */
 
 bool kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer);

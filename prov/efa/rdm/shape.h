@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Prepared headers of the most frequent messages: those in one packet, without delivery complete
- * and remote CQ data. shape.c
+ * and remote CQ data. shake.c makes them once for each endpoint.
  */
 #ifndef KEFA_RDM_SHAPE_H
 #define KEFA_RDM_SHAPE_H

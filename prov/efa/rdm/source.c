@@ -13,7 +13,7 @@
 #include "../dma.h"
 #include "../mr.h"
 #include "rdm.h"
-#include "fast_read.h"
+#include "fast.h"
 #include "tx.h"
 
 /**
