@@ -304,7 +304,7 @@ static void plain_slot_again(struct kunit *test)
 	}
 }
 
-/* --- what changes while the endpoint is in use --- */
+/* --- changes while the endpoint is in use --- */
 
 static int set_flags(struct efa_scene *scene, u64 flags)
 {

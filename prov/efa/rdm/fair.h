@@ -13,7 +13,7 @@ struct kefa_rop;
 struct kefa_rpeer;
 
 /**
- * struct kefa_fair - what an endpoint knows about shares; protected by kefa_ep.lock
+ * struct kefa_fair - shares of an endpoint's peers; protected by kefa_ep.lock
  * @begun: number of receives whose message has begun, and whose rest the peer has to send
  * @untold: messages in multi-receive buffers that have arrived, and whose completion waits for
  *	room in the completion queue, oldest first

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Common functions of the fast paths, and what they call of each other and of source.c. */
+/* Declarations and common functions of the fast paths. */
 #ifndef KEFA_RDM_FAST_H
 #define KEFA_RDM_FAST_H
 
@@ -62,14 +62,13 @@ static __always_inline u64 kefa_eager_what(const struct kefa_eager *e)
 }
 
 /**
- * kefa_turn_of() - who has sent a message, if nothing has to be done about the peer, and its
- * turn is now
+ * kefa_turn_of() - find the sender of a message
  * @rdm: the endpoint
  * @wc: the packet's completion
- * @e: what the packet says
+ * @e: contents of the packet
  *
  * Context: Under kefa_ep.lock.
- * Return: the peer, or NULL.
+ * Return: the peer; NULL unless it passes kefa_rpeer_usual(), and the message is the next in order.
  */
 static __always_inline struct kefa_rpeer *kefa_turn_of(struct kefa_rdm *rdm,
 						       const struct ib_wc *wc,
@@ -108,11 +107,11 @@ static __always_inline bool kefa_may_begin(const struct kefa_rdm *rdm,
 }
 
 /**
- * kefa_arrived() - count a packet that was read, and of which the sender is known
+ * kefa_arrived() - account for a packet of a known peer: counter, trace and sign of life
  * @rdm: the endpoint
  * @peer: the sender
- * @type: of the packet
- * @e: what it says
+ * @type: type of the packet
+ * @e: contents of the packet
  *
  * Context: Under kefa_ep.lock.
  */
@@ -127,9 +126,9 @@ static __always_inline void kefa_arrived(struct kefa_rdm *rdm, struct kefa_rpeer
 }
 
 /**
- * kefa_rop_received() - a receive has all of its message, and nothing is special about it
+ * kefa_rop_received() - complete a receive whose id no peer knows, with the next report
  * @rdm: the endpoint
- * @rop: the receive, of which no peer was told, with source, length and tag of the message
+ * @rop: the receive, with source, length and tag of its message, which fits and isn't special
  *
  * Context: Under kefa_ep.lock. The report is due.
  */
@@ -142,9 +141,9 @@ static __always_inline void kefa_rop_received(struct kefa_rdm *rdm, struct kefa_
 }
 
 /**
- * kefa_ts_report() - a message was sent
+ * kefa_ts_report() - complete a sent message with the next report
  * @rdm: the endpoint
- * @ts: the slot that says what its completion says, and is free with the report
+ * @ts: slot with the fields of the completion; the report puts it into the list of free ones
  *
  * Context: Under kefa_ep.lock. The report is due.
  */

@@ -18,7 +18,7 @@ static u8 kefa_part_type(const struct kefa_part *p)
 	return p->e.tagged ? KEFA_MEDIUM_TAGRTM_PKT : KEFA_MEDIUM_MSGRTM_PKT;
 }
 
-/* Do the packet's header and completion say that it is another packet of the message @rop? */
+/* Return: whether a packet is another one of the message of @rop, by header and completion. */
 static bool kefa_part_of(const struct kefa_rop *rop, const struct kefa_part *p,
 			 const struct ib_wc *wc)
 {
@@ -28,7 +28,7 @@ static bool kefa_part_of(const struct kefa_rop *rop, const struct kefa_part *p,
 	       kefa_wc_from(wc, rop->peer, p->e.connid);
 }
 
-/* The message is complete. */
+/* Complete a receive that has all data of its message. */
 static void kefa_part_last(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	struct kefa_rpeer *peer = rop->peer;
@@ -133,7 +133,7 @@ static noinline void kefa_part_todo(struct kefa_rdm *rdm, struct kefa_rpeer *pee
 	kefa_rdm_todo(rdm, peer);
 }
 
-/* All packets of @rop are sent, and nothing else is awaited. The last one's slot @ts reports it. */
+/* Complete a message, all packets of which were sent, by the slot @ts of the last one. */
 static noinline bool kefa_part_over(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_ts *ts)
 {
 	kefa_dma_unmap(rdm->ep.dma, rop->dma, rop->total, DMA_TO_DEVICE);
@@ -142,7 +142,7 @@ static noinline bool kefa_part_over(struct kefa_rdm *rdm, struct kefa_rop *rop, 
 	return true;
 }
 
-/* Was the packet sent without an error, and does its operation await only such packets? */
+/* Return: whether a packet was sent without an error, and its operation awaits only such ones. */
 static __always_inline bool kefa_part_plain(const struct kefa_ts *ts, const struct ib_wc *wc)
 {
 	const struct kefa_rpeer *peer = ts->peer;

@@ -166,7 +166,7 @@ static __always_inline bool kefa_read_delivered(struct kefa_rdm *rdm, struct kef
 	return kefa_read_slot_todo(rdm, ts->peer);
 }
 
-/* The peer has read the message. Return: false, and all is as it was, for the slow path. */
+/* Handle an EOR. Return: false if the slow path must handle it; then nothing has changed. */
 static bool kefa_read_ended(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc,
 			    const struct kefa_eor_hdr *eor)
 {
@@ -212,7 +212,7 @@ static noinline bool kefa_read_invalidated(struct kefa_rdm *rdm, struct kefa_ts 
 
 /* --- receiver --- */
 
-/* The receive has its message, which is read by the slow path. */
+/* Have the slow path read the message of a receive. */
 static noinline void kefa_read_keep(struct kefa_rdm *rdm, struct kefa_rop *rop,
 				    struct kefa_rs *rs, const struct ib_wc *wc)
 {
@@ -270,7 +270,7 @@ static bool kefa_read_may_read(struct kefa_rdm *rdm, const struct kefa_rpeer *pe
 	       !peer->backoff.delay_us && kefa_may_stream(rdm, peer);
 }
 
-/* A message that is to be read. Return: false, and all is as it was, for the slow path. */
+/* Begin a message. Return: false if the slow path must handle it; then nothing has changed. */
 static __always_inline bool kefa_read_begin(struct kefa_rdm *rdm, struct kefa_rs *rs,
 					    const struct kefa_read *r, const struct ib_wc *wc)
 {
@@ -308,7 +308,7 @@ static __always_inline bool kefa_read_begin(struct kefa_rdm *rdm, struct kefa_rs
 	return true;
 }
 
-/* The message is there. The receive ends now, as the slot has all that the EOR says. */
+/* Complete a receive whose message was read. Its slot sends the EOR, and has all data for it. */
 static noinline bool kefa_read_came(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
 	struct kefa_eor_hdr *eor = (void *)ts->hdr;

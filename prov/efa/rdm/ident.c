@@ -153,7 +153,7 @@ static bool kefa_ident_find(struct kefa_rdm *rdm, const struct kefa_pkt *pkt,
 		more.owner = owner;
 	peer = kefa_peers_by_conn(&rdm->peers, &more);
 	*sender = peer;
-	/* What a parked packet without a number claims fitted when it arrived. */
+	/* A parked packet without a number claims a GID that fitted when the packet arrived. */
 	if ((peer || src->gid) && !(parked && src->slid == KEFA_NO_SLID) &&
 	    !kefa_slid_fits(dom, src->slid, peer ? peer->gid : src->gid))
 		return false;

@@ -17,11 +17,11 @@
  * aborts its process at a distance of 8192 or, up to 2.3, of 16384.
  */
 #define KEFA_ORDER_SEND_WINDOW	1024
-/* The window has this number of parts, each with as many numbers. */
+/* The window is divided into parts, because one count for each part is enough to limit it. */
 #define KEFA_ORDER_PARTS	8
 #define KEFA_ORDER_PART		(KEFA_ORDER_SEND_WINDOW / KEFA_ORDER_PARTS)
 
-/* Maximum distance of a peer's number. Later versions of libfabric send without a limit. */
+/* Maximum distance of a received number from the expected one; libfabric may send any. */
 #define KEFA_ORDER_RECV_WINDOW	16384
 
 /**

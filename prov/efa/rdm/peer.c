@@ -520,8 +520,8 @@ struct kefa_rpeer *kefa_peers_victim(struct kefa_peers *peers)
  * @gone: the peer, in KEFA_RPEER_GONE
  *
  * Context: Under @peers->lock.
- * Return: the peer that has the address now, whose numbers are wrong; or NULL if there is none:
- * then the peer will be dead when it comes back.
+ * Return: the peer that has the address now, which the caller kills, because its message numbers
+ * have a gap; or NULL if there is none: then a tomb says that the peer is dead if it comes back.
  */
 struct kefa_rpeer *kefa_peers_lost(struct kefa_peers *peers, const struct kefa_rpeer *gone)
 {

@@ -77,7 +77,7 @@ static void kefa_rdm_serve_all(struct kefa_rdm *rdm)
  * kefa_rdm_waits() - check whether kefa_rdm_pump() has more to do than post and free receives
  * @rdm: the endpoint
  *
- * What makes this true sets kefa_rdm.waits, too.
+ * Code that makes this true sets kefa_rdm.waits, too.
  *
  * Context: Under kefa_ep.lock.
  * Return: whether it has.

@@ -133,7 +133,7 @@ static void kefa_source_put(struct kefa_rdm *rdm, struct kefa_rop *rop)
 }
 
 /**
- * kefa_source_alone() - does no other message to the same peer have a region?
+ * kefa_source_alone() - check that no other message to the same peer has a region
  * @rdm: the endpoint
  * @rop: the message, with or without a region
  *
