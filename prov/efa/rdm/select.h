@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Selection of the sub-protocol and of the segments of an operation: select.c. */
+/* Selection of the sub-protocol and of the segments of a message: select.c. */
 #ifndef KEFA_RDM_SELECT_H
 #define KEFA_RDM_SELECT_H
 
@@ -8,16 +8,11 @@
 #include <linux/minmax.h>
 #include "packet.h"
 
-/* Result in place of a packet type: the device does the operation by RDMA. */
-#define KEFA_BY_DEVICE	0
-
 /**
  * struct kefa_rdm_limits - limits by which an endpoint selects sub-protocols, as in fi_efa(7)
  * @mtu: maximum bytes of a packet, headers included
  * @max_medium: inter_max_medium_message_size: longer messages wait for the receiver's grants
  * @min_read_message: inter_min_read_message_size: shortest message that the receiver reads
- * @min_read_write: inter_min_read_write_size: shortest write that the target reads, if the device
- *	can't write
  * @credits: tx_min_credits: number of packets granted at a time
  * @read_segment: inter_read_segment_size: maximum bytes of one read by the device, at most
  *	kefa_ep.max_map
@@ -27,41 +22,34 @@ struct kefa_rdm_limits {
 	u32	mtu;
 	u32	max_medium;
 	u64	min_read_message;
-	u64	min_read_write;
 	u32	credits;
 	u32	read_segment;
 	u32	runt;
 };
 
 /**
- * struct kefa_case - properties of an operation that the selection depends on
+ * struct kefa_case - properties of a message that the selection depends on
  * @len: length in bytes
  * @flags: optional headers of the request, as set by kefa_shake_sign(), and
  *	KEFA_REQ_OPT_CQ_DATA_HDR
- * @rma_iov_count: number of pieces of the peer's memory
  * @tagged: the message has a tag
- * @dc: the operation completes on delivery. Not for FI_INJECT, and only if the peer has
+ * @dc: the message completes on delivery. Not for FI_INJECT, and only if the peer has
  *	KEFA_FEATURE_DELIVERY_COMPLETE
- * @reads: result of kefa_shake_reads(); for a message or write also that a region is free
- * @writes: result of kefa_shake_writes()
+ * @reads: result of kefa_shake_reads(); and that a region is free
  * @runt: the peer has KEFA_FEATURE_RUNT, and no other message of this endpoint to read
  */
 struct kefa_case {
 	u64	len;
 	u16	flags;
-	u8	rma_iov_count;
 	bool	tagged;
 	bool	dc;
 	bool	reads;
-	bool	writes;
 	bool	runt;
 };
 
 u32 kefa_hdr_len(const struct kefa_pkt_row *row, u16 flags, u32 rma_iov_count,
 		 u32 read_iov_count);
 u8 kefa_select_msg(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
-u8 kefa_select_write(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
-u8 kefa_select_read(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
 u32 kefa_runt(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
 u32 kefa_segment(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c);
 
