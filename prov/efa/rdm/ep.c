@@ -376,7 +376,7 @@ static const struct kofi_req_ops kefa_rdm_req_ops = {
 	.rx	= kefa_rdm_rx,
 };
 
-static bool kefa_rdm_possible(const struct kefa_dev *dev, const struct fi_info *info)
+static bool kefa_rdm_possible(const struct fi_info *info)
 {
 	const struct fi_ep_attr *attr = info->ep_attr;
 
@@ -427,7 +427,7 @@ static int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct
 	struct kefa_rdm *rdm;
 	int ret;
 
-	if (!kefa_rdm_possible(dom->dev, info))
+	if (!kefa_rdm_possible(info))
 		return -EINVAL;
 	rdm = kzalloc(sizeof(*rdm), GFP_KERNEL);
 	if (!rdm)

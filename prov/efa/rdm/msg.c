@@ -118,7 +118,7 @@ void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
 }
 
 /* Set the fields of a receive that has taken the packet's message. */
-static void kefa_rop_begin(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_rpeer *peer,
+static void kefa_rop_begin(struct kefa_rop *rop, struct kefa_rpeer *peer,
 			   const struct kefa_pkt *pkt)
 {
 	rop->peer = peer;
@@ -223,7 +223,7 @@ void kefa_rdm_feed(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_held 
 	lockdep_assert_held(&rdm->ep.lock);
 	/* Parsing can't fail: the packets were parsed before, and haven't changed. */
 	kefa_parse(held->buf, held->len, &pkt);
-	kefa_rop_begin(rdm, rop, held->peer, &pkt);
+	kefa_rop_begin(rop, held->peer, &pkt);
 	kefa_rop_copy(rdm, rop, &pkt);
 	list_for_each_entry_safe(more, next, &held->link, link) {
 		kefa_parse(more->buf, more->len, &pkt);
@@ -318,7 +318,7 @@ static enum kefa_took kefa_msg_first(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 	} else {
 		kefa_rop_unlist(rop);
 	}
-	kefa_rop_begin(rdm, rop, peer, pkt);
+	kefa_rop_begin(rop, peer, pkt);
 	kefa_rop_copy(rdm, rop, pkt);
 	/* Keep the request, because it lists the pieces of memory to read from. */
 	if (unlikely(pkt->row->flags & KEFA_ROW_READ)) {

@@ -52,7 +52,7 @@ static struct kefa_held *kefa_msg_held(struct kofi_match_msg *msg)
 }
 
 /* Describe a message for the completion of a peek. The message stays in the match. */
-static void kefa_rop_look(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kofi_match_msg *msg)
+static void kefa_rop_look(struct kefa_rop *rop, struct kofi_match_msg *msg)
 {
 	struct kefa_held *held = container_of(msg, struct kefa_held, msg);
 	struct kefa_pkt pkt;
@@ -85,7 +85,7 @@ static void kefa_rdm_peek(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 flags)
 		kefa_rdm_end(rdm, rop);
 		return;
 	}
-	kefa_rop_look(rdm, rop, msg);
+	kefa_rop_look(rop, msg);
 	kefa_rdm_tell_rx(rdm, rop, 0, 0);
 	if (!(flags & FI_DISCARD)) {
 		rop->flags |= KEFA_ROP_OVER;

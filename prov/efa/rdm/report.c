@@ -202,7 +202,7 @@ static void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop)
 }
 
 /* Return: whether this was the last message of a multi-receive buffer, which releases it. */
-static bool kefa_multi_last(struct kefa_rdm *rdm, struct kefa_rop *part)
+static bool kefa_multi_last(struct kefa_rop *part)
 {
 	struct kefa_rop *multi = part->parent;
 
@@ -257,7 +257,7 @@ static bool kefa_part_room(struct kefa_rdm *rdm, struct kefa_rop *rop)
 static void kefa_rdm_tell_part(struct kefa_rdm *rdm, struct kefa_rop *rop,
 			       struct fi_cq_err_entry *e)
 {
-	const bool last = kefa_multi_last(rdm, rop);
+	const bool last = kefa_multi_last(rop);
 	struct kefa_rop *multi = rop->parent;
 	struct kefa_side *side = &rdm->ep.rx;
 
