@@ -11,13 +11,17 @@
 
 install_all()
 {
-	local built=$1 kernel=$2 out=$3 devel release
+	local built=$1 kernel=$2 out=$3 devel release make
 	rm -rf "$out"
 	release=$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' "$kernel/include/generated/utsrelease.h")
 	# An installed kernel has these files, and depmod wants them.
 	mkdir -p "$out/lib/modules/$release"
 	touch "$out/lib/modules/$release/modules."{builtin,builtin.modinfo,order}
-	make -s -C "$built" KDIR="$kernel" INSTALL_MOD_PATH="$out" DESTDIR="$out" \
+	# modules.order has the names that the modules had when they were built.
+	make=(make -s -C "$built")
+	! grep -q "^$PLACE/" "$built/modules.order" ||
+		make=(at_place "${built%/src}" make -s -C "$PLACE/src")
+	"${make[@]}" KDIR="$kernel" INSTALL_MOD_PATH="$out" DESTDIR="$out" \
 		modules_install install 2>&1 | tee "$out/install.log"
 	# Beside the modules, where modprobe of the kernel looks for them.
 	devel=$(echo "$out"/lib/modules/*/updates)/../kofi
@@ -30,7 +34,7 @@ install_all()
 
 main()
 {
-	local version=${1:?6.1 or 6.12} built kernel log out
+	local version=${1:?6.1 or 6.12} built kernel out
 	kernel=$("$KOFI_TOP/scripts/kernel.sh" headers "$version")
 	built=$("$KOFI_TOP/scripts/build.sh" "product-$version")
 	out=${built%/src}/installed

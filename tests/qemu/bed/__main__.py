@@ -141,8 +141,8 @@ class Check:
                 outcomes = boots.run_now(candidate, self.trees, self.report.logs)
             verdict = judge(outcomes)
             seconds = max(o.seconds for o in outcomes)
-        except Exception:       # pylint: disable=broad-except
-            # A bug of the bed is a failure of the run, never a pass.
+        except (Exception, SystemExit):     # pylint: disable=broad-except
+            # A bug of the bed, and a script that fails, is a failure of the run, never a pass.
             verdict = judges.Verdict(failures=[traceback.format_exc()])
             seconds = 0.0
         self.report.add(candidate.name, verdict, seconds, log)
