@@ -354,6 +354,9 @@ check_words()
 	local rc=0
 	cd "$KOFI_TOP"
 	tree_files ':!LICENSES/*' | once codespell /usr/bin/codespell codespell || rc=1
+	# A comment begins with the name of its subject, not with a clause.
+	! git grep --untracked -nE '(/\*+|^ \*|^\s*#|""") *(What|Who|Whose|Whether)\b|^ \*.* - (what|who|whether) ' \
+		-- ':!*.md' ':!*.rst' ':!LICENSES' || rc=1
 	"$PYTHON" "$LIB/docs.py" links || rc=1
 	return $rc
 }
