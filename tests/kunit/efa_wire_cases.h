@@ -215,25 +215,14 @@ static inline bool wire_form_of(const struct kefa_pkt_row *row, u32 n, struct wi
 /* More than the number of forms of any type. */
 #define WIRE_FORMS	(3 * 2 * 5 * 5)
 
-struct wire_pad {
+struct wire_room {
 	u8	type;
 	u8	at;
 	u8	len;
 };
 
-/* Unused bytes of fixed headers, which senders don't initialize. */
-static const struct wire_pad wire_pads[] = {
-	{ KEFA_ATOMRSP_PKT, 8, 4 },
-	{ KEFA_DC_EAGER_MSGRTM_PKT, 12, 4 },
-	{ KEFA_DC_EAGER_TAGRTM_PKT, 12, 4 },
-	{ KEFA_DC_MEDIUM_MSGRTM_PKT, 12, 4 },
-	{ KEFA_DC_MEDIUM_TAGRTM_PKT, 12, 4 },
-	{ KEFA_DC_EAGER_RTW_PKT, 12, 4 },
-	{ KEFA_WRITE_RTA_PKT, 20, 4 },
-};
-
-/* The same for the room of a missing connid. */
-static const struct wire_pad wire_connids[] = {
+/* Room for a connid in packets that have none, which senders don't initialize. */
+static const struct wire_room wire_connids[] = {
 	{ KEFA_CTS_PKT, 4, 4 },
 	{ KEFA_READRSP_PKT, 4, 4 },
 	{ KEFA_ATOMRSP_PKT, 4, 4 },
@@ -266,9 +255,6 @@ static inline void wire_scrub(u8 *buf)
 	u16 flags = buf[2] | buf[3] << 8;
 	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(wire_pads); i++)
-		if (wire_pads[i].type == buf[0])
-			memset(buf + wire_pads[i].at, 0, wire_pads[i].len);
 	for (i = 0; i < ARRAY_SIZE(wire_connids); i++)
 		if (wire_connids[i].type == buf[0] && !(flags & KEFA_PKT_CONNID_HDR))
 			memset(buf + wire_connids[i].at, 0, wire_connids[i].len);
