@@ -144,7 +144,8 @@ void rdm_check_peers(struct kefa_rdm *rdm)
 	if (!READ_ONCE(rdm->listening))
 		return;
 	mod_delayed_work(kefa_wq, &rdm->silent, 0);
-	flush_delayed_work(&rdm->silent);
+	/* flush_delayed_work() would run it once more if it had armed its timer again. */
+	flush_work(&rdm->silent.work);
 }
 
 void rdm_pair_end(struct rdm_pair *pair)
