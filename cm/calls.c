@@ -118,17 +118,28 @@ EXPORT_SYMBOL_NS_GPL(kcm_reject, KOFI_CM);
 int kcm_note(struct kcm_session *s, const void *data, size_t len)
 {
 	const struct kcm_note_msg msg = {};
+	struct kcm_tx *tx;
+	int ret = 0;
 
 	if (len > KCM_NOTE_MAX)
 		return -EINVAL;
-	if (READ_ONCE(s->state) != KCM_LIVE)
-		return -ENOTCONN;
-	if (READ_ONCE(s->nnotes) >= KCM_NOTES_MAX)
-		return -ENOBUFS;
-	if (kcm_send(s, KCM_NOTE, &msg, data, len))
+	tx = kcm_tx_build(KCM_NOTE, &msg, data, len);
+	if (!tx)
 		return -ENOMEM;
-	kcm_kick(s);
-	return 0;
+	spin_lock_bh(&s->lock);
+	/* Under the lock: a note of this session mustn't become the first message of the next. */
+	if (READ_ONCE(s->state) != KCM_LIVE || s->stopping)
+		ret = -ENOTCONN;
+	else if (s->nnotes >= KCM_NOTES_MAX)
+		ret = -ENOBUFS;
+	else
+		kcm_tx_add(s, tx);
+	if (!ret)
+		kcm_kick(s);
+	spin_unlock_bh(&s->lock);
+	if (ret)
+		kfree_sensitive(tx);
+	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(kcm_note, KOFI_CM);
 
@@ -171,8 +182,9 @@ void kcm_bye(struct kcm_session *s, enum kcm_reason reason, bool again, const vo
 		if (s->bye_len)
 			memcpy(s->bye_data, data, s->bye_len);
 	}
-	spin_unlock_bh(&s->lock);
+	/* Under the lock: once kcm_ops.stop was called, a passive session can be freed. */
 	kcm_want(s, KCM_WANT_BYE);
+	spin_unlock_bh(&s->lock);
 }
 EXPORT_SYMBOL_NS_GPL(kcm_bye, KOFI_CM);
 

@@ -340,6 +340,7 @@ void kcm_kick(struct kcm_session *s);
 void kcm_want(struct kcm_session *s, enum kcm_want want);
 void kcm_go(struct kcm_session *s, enum kcm_state state);
 void kcm_limit(struct kcm_session *s, u32 ms);
+void kcm_tx_add(struct kcm_session *s, struct kcm_tx *tx);
 struct kcm_tx *kcm_tx_build(enum kcm_type type, const void *msg, const void *tail, size_t len);
 int kcm_send(struct kcm_session *s, enum kcm_type type, const void *msg, const void *tail,
 	     size_t len);

@@ -158,11 +158,9 @@ static int kcm_port_accept(struct kcm_port *port)
 	kcm_count(KCM_COUNT_ACCEPTED);
 	s->peer = kcm_sock_peer(sock, s->from);
 	kcm_session_add(s);
-	/* From kcm_sock_adopt() on the work item may run, and end the session. */
 	kcm_half_open_add(port, s);
+	/* The work item may end and free the session at once. */
 	kcm_sock_adopt(s, sock);
-	/* Bytes may have arrived before the socket's callbacks were set. */
-	kcm_kick(s);
 	return 0;
 }
 
@@ -235,7 +233,7 @@ static void kcm_port_free(struct kcm_port *port)
  * @context: the ULP's, for kcm_listener_context()
  * @listener: takes the listener
  *
- * Callbacks may come before the function returns.
+ * Callbacks may come before the function returns. After an error, @listener is as it was.
  * Context: Process, sleeps.
  * Return: 0; -EINVAL; -EADDRINUSE if the port has this service already, or is another program's;
  * -ENOMEM; or an errno of the socket.
@@ -264,12 +262,12 @@ int kcm_listen(const struct kcm_config *config, const struct sockaddr_storage *a
 		goto out;
 	}
 	l->port = port;
-	*listener = l;
 	mutex_lock(&port->lock);
 	list_for_each_entry(other, &port->listeners, list)
 		if (!strcmp(other->config->service, config->service))
 			ret = -EADDRINUSE;
 	if (!ret) {
+		*listener = l;
 		list_add_tail(&l->list, &port->listeners);
 		port->nlisteners++;
 	}

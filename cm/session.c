@@ -146,12 +146,23 @@ static struct kcm_tx *kcm_tx_new(enum kcm_type type, size_t len)
 	return tx;
 }
 
-static void kcm_tx_queue(struct kcm_session *s, struct kcm_tx *tx)
+/**
+ * kcm_tx_add() - add a message to those to be sent
+ * @s: the session
+ * @tx: the message
+ */
+void kcm_tx_add(struct kcm_session *s, struct kcm_tx *tx)
 {
-	spin_lock_bh(&s->lock);
+	lockdep_assert_held(&s->lock);
 	list_add_tail(&tx->list, &s->txq);
 	s->nnotes += tx->type == KCM_NOTE;
 	s->npongs += tx->type == KCM_PONG;
+}
+
+static void kcm_tx_queue(struct kcm_session *s, struct kcm_tx *tx)
+{
+	spin_lock_bh(&s->lock);
+	kcm_tx_add(s, tx);
 	spin_unlock_bh(&s->lock);
 }
 

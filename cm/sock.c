@@ -56,6 +56,11 @@ static void kcm_sock_set_up(struct kcm_session *s, struct socket *sock)
 	sk->sk_state_change = kcm_sock_event;
 	sk->sk_write_space = kcm_sock_space;
 	sk->sk_user_data = s;
+	/*
+	 * Bytes may have arrived before. Under the lock, which kcm_sock_close() takes: a session that
+	 * was accepted can be freed by the work item.
+	 */
+	kcm_kick(s);
 	write_unlock_bh(&sk->sk_callback_lock);
 }
 
@@ -134,7 +139,8 @@ u64 kcm_sock_peer(struct socket *sock, char name[KULP_NET_NAME])
 
 /**
  * kcm_sock_adopt() - give an accepted socket to a session
- * @s: a passive session without a socket
+ * @s: a passive session without a socket. The work item runs, and may free it, before the function
+ *	returns
  * @sock: from kcm_sock_accept()
  */
 void kcm_sock_adopt(struct kcm_session *s, struct socket *sock)

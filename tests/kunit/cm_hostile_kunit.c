@@ -410,6 +410,41 @@ static void hostile_lengths(struct kunit *test)
 	}
 }
 
+/* Returns when nothing is left of the session. */
+static void ends_at_once(struct cm_conn *conn)
+{
+	static const u8 garbage[16] = { [0 ... 15] = 0xff };
+
+	cm_write(conn, 0, garbage, sizeof(garbage));
+	cm_soon(cm_all_gone());
+	/* It is freed a little later. */
+	msleep(20);
+}
+
+/* The port doesn't use a session any more that has its connection. */
+static void hostile_ends_at_once(struct kunit *test)
+{
+	cm_listen(test);
+	cm_adopted = ends_at_once;
+	cm_accepted(test, NULL);
+	KUNIT_EXPECT_TRUE(test, cm_all_gone());
+}
+
+/* A session that its ULP ends may be freed as soon as its work item knows. */
+static void hostile_bye_hasty(struct kunit *test)
+{
+	struct player *p;
+
+	cm_listen(test);
+	p = reach(test, KCM_LIVE);
+	cm_hasty = current;
+	kcm_bye(cm_passive->s, KCM_BYE_STOPPED, true, NULL, 0);
+	KUNIT_EXPECT_NULL(test, cm_hasty);
+	KUNIT_EXPECT_TRUE(test, cm_soon(cm_all_gone()));
+	KUNIT_EXPECT_EQ(test, cm_passive->stops, 1U);
+	player_free(p);
+}
+
 /* A thousand silent connections of three addresses don't keep an honest client out. */
 static void hostile_half_open(struct kunit *test)
 {
@@ -579,6 +614,8 @@ static struct kunit_case hostile_cases[] = {
 	KUNIT_CASE(hostile_ping),
 	KUNIT_CASE(hostile_pings),
 	KUNIT_CASE(hostile_lengths),
+	KUNIT_CASE(hostile_ends_at_once),
+	KUNIT_CASE(hostile_bye_hasty),
 	KUNIT_CASE(hostile_half_open),
 	KUNIT_CASE(hostile_reject_unproven),
 	KUNIT_CASE(hostile_reject_proven),

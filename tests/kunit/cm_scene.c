@@ -2,7 +2,17 @@
 /* kofi_cm's sources on pipes instead of sockets: see cm_scene.h. */
 #include <linux/delay.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 #include <net/net_namespace.h>
+#include <kofi/ulp_msg.h>
+
+static void hasten(struct workqueue_struct *wq, struct delayed_work *work);
+static void built(void);
+
+#define mod_delayed_work(wq, work, delay)	\
+	(hasten(wq, work), (mod_delayed_work)(wq, work, delay))
+#define kulp_build(...)	({ size_t __len = (kulp_build)(__VA_ARGS__); built(); __len; })
+
 #include "../../cm/session.c"
 #include "../../cm/calls.c"
 #include "../../cm/shake.c"
@@ -14,6 +24,9 @@
 #include "cm_scene.h"
 
 struct workqueue_struct *kcm_wq;
+void (*cm_adopted)(struct cm_conn *conn);
+struct task_struct *cm_hasty;
+void (*cm_built)(void);
 struct cm_ulp *cm_passive, *cm_active;
 struct kcm_listener *cm_listener;
 
@@ -23,22 +36,55 @@ static LIST_HEAD(backlog);
 static struct kcm_port *listening;
 static struct kcm_port played;
 static atomic_t nsessions = ATOMIC_INIT(0);
+static LIST_HEAD(actives);		/* active sessions, which cases make and end */
 
 void kcm_session_add(struct kcm_session *s)
 {
 	atomic_inc(&nsessions);
+	if (s->active)
+		list_add(&s->all, &actives);
 }
 
 void kcm_session_del(struct kcm_session *s)
 {
+	if (s->active)
+		list_del(&s->all);
 	atomic_dec(&nsessions);
+}
+
+bool cm_all_gone(void)
+{
+	return !atomic_read(&nsessions);
+}
+
+/* The caller may hold a spinlock, which the work item may wait for. */
+static void hasten(struct workqueue_struct *wq, struct delayed_work *work)
+{
+	int i;
+
+	if (READ_ONCE(cm_hasty) != current)
+		return;
+	WRITE_ONCE(cm_hasty, NULL);
+	(mod_delayed_work)(wq, work, 0);
+	for (i = 0; i < 200; i++)
+		mdelay(1);
+}
+
+static void built(void)
+{
+	void (*call)(void) = READ_ONCE(cm_built);
+
+	if (!call || !in_task() || current->flags & PF_WQ_WORKER)
+		return;
+	WRITE_ONCE(cm_built, NULL);
+	call();
 }
 
 /* --- sockets --- */
 
 static struct cm_conn *conn_new(void)
 {
-	struct cm_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL);
+	struct cm_conn *conn = kvzalloc(sizeof(*conn), GFP_KERNEL);
 
 	if (conn)
 		spin_lock_init(&conn->lock);
@@ -73,7 +119,7 @@ int kcm_sock_connect(struct kcm_session *s)
 	}
 	spin_unlock(&conns_lock);
 	if (ret == -ECONNREFUSED)
-		kfree(conn);
+		kvfree(conn);
 	return ret;
 }
 
@@ -98,7 +144,10 @@ void kcm_sock_adopt(struct kcm_session *s, struct socket *sock)
 	s->sock.sock = sock;
 	spin_lock(&conn->lock);
 	conn->session[1] = s;
+	kcm_kick(s);
 	spin_unlock(&conn->lock);
+	if (cm_adopted)
+		cm_adopted(conn);
 }
 
 static void conn_kick(struct cm_conn *conn, int side)
@@ -121,10 +170,11 @@ void cm_write(struct cm_conn *conn, int side, const void *buf, size_t len)
 	spin_unlock(&conn->lock);
 }
 
-size_t cm_read(struct cm_conn *conn, int side, void *buf, size_t room)
+/* Return: number of bytes, or -ECONNRESET at the end. */
+static ssize_t read_pipe(struct cm_conn *conn, int side, void *buf, size_t room)
 {
 	struct cm_pipe *pipe = &conn->pipe[!side];
-	size_t n;
+	ssize_t n;
 
 	spin_lock(&conn->lock);
 	n = min(pipe->len, room);
@@ -133,8 +183,15 @@ size_t cm_read(struct cm_conn *conn, int side, void *buf, size_t room)
 	memmove(pipe->buf, pipe->buf + n, pipe->len);
 	if (n)
 		conn_kick(conn, !side);
+	else if (pipe->closed)
+		n = -ECONNRESET;
 	spin_unlock(&conn->lock);
 	return n;
+}
+
+size_t cm_read(struct cm_conn *conn, int side, void *buf, size_t room)
+{
+	return max(read_pipe(conn, side, buf, room), 0L);
 }
 
 /* TCP takes at most 100 bytes at a time, so that messages come in pieces. */
@@ -153,12 +210,7 @@ int kcm_sock_send(struct kcm_session *s, const void *buf, size_t len)
 
 int kcm_sock_recv(struct kcm_session *s, void *buf, size_t len)
 {
-	struct cm_conn *conn = cm_conn_of(s);
-	size_t n = cm_read(conn, side_of(s), buf, len);
-
-	if (n)
-		return n;
-	return READ_ONCE(conn->pipe[!side_of(s)].closed) ? -ECONNRESET : -EAGAIN;
+	return read_pipe(cm_conn_of(s), side_of(s), buf, len) ?: -EAGAIN;
 }
 
 void cm_conn_close(struct cm_conn *conn, int side)
@@ -354,6 +406,9 @@ int cm_scene_init(struct kunit *test)
 	cm_passive = ulp_new(test);
 	cm_active = ulp_new(test);
 	cm_listener = NULL;
+	cm_adopted = NULL;
+	cm_hasty = NULL;
+	cm_built = NULL;
 	return 0;
 }
 
@@ -361,6 +416,10 @@ void cm_scene_exit(struct kunit *test)
 {
 	struct cm_conn *conn, *next;
 
+	/* Of a case that an assertion has ended. */
+	cm_active->holds = false;
+	while (!list_empty(&actives))
+		kcm_disconnect(list_first_entry(&actives, struct kcm_session, all));
 	if (cm_listener)
 		kcm_unlisten(cm_listener);
 	if (listening == &played)
@@ -370,7 +429,7 @@ void cm_scene_exit(struct kunit *test)
 	destroy_workqueue(kcm_wq);
 	list_splice_init(&backlog, &conns);
 	list_for_each_entry_safe(conn, next, &conns, list)
-		kfree(conn);
+		kvfree(conn);
 	INIT_LIST_HEAD(&conns);
 	kulp_key_put(cm_passive->key);
 	kulp_key_put(cm_active->key);

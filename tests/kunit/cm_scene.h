@@ -9,7 +9,7 @@
 #include <kunit/test.h>
 #include "../../cm/cm.h"
 
-#define CM_PIPE		16384
+#define CM_PIPE		4096
 #define CM_SECRET	"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define CM_OTHER	"f00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
@@ -87,9 +87,16 @@ struct cm_ulp {
 	u8			addr;
 };
 
+/* Called by kcm_sock_adopt() after all else, if it is set. */
+extern void (*cm_adopted)(struct cm_conn *conn);
+/* The next call of this task that queues a session's work item lets it run first. */
+extern struct task_struct *cm_hasty;
+/* Called once, between the building of a message and its queueing, if it is set. */
+extern void (*cm_built)(void);
 extern struct cm_ulp *cm_passive, *cm_active;
 extern struct kcm_listener *cm_listener;
 
+bool cm_all_gone(void);
 int cm_scene_init(struct kunit *test);
 void cm_scene_exit(struct kunit *test);
 void cm_listen(struct kunit *test);

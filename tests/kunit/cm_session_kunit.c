@@ -200,6 +200,40 @@ static void session_bye_data(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cm_active->stops, 1U);
 }
 
+static struct kcm_session *waiting;
+
+/* The service goes, and the session waits for its next attempt. */
+static void service_goes(void)
+{
+	kcm_unlisten(cm_listener);
+	cm_listener = NULL;
+	cm_soon(READ_ONCE(waiting->state) == KCM_WAITING);
+}
+
+/* A note that is late isn't sent in the next attempt, before HELLO. */
+static void session_note_late(struct kunit *test)
+{
+	waiting = live(test);
+	cm_built = service_goes;
+	KUNIT_EXPECT_EQ(test, kcm_note(waiting, "late", 4), -ENOTCONN);
+	KUNIT_EXPECT_NULL(test, cm_built);
+	cm_listen(test);
+	KUNIT_EXPECT_TRUE(test, cm_soon(READ_ONCE(cm_active->lives) == 2));
+	KUNIT_EXPECT_EQ(test, cm_passive->notes, 0U);
+	kcm_disconnect(waiting);
+}
+
+static void session_listen_twice(struct kunit *test)
+{
+	static const struct sockaddr_storage addr = { .ss_family = AF_INET };
+	struct kcm_listener *other = (void *)1;
+
+	cm_listen(test);
+	KUNIT_EXPECT_EQ(test, kcm_listen(&cm_passive->config, &addr, cm_passive, &other),
+			-EADDRINUSE);
+	KUNIT_EXPECT_PTR_EQ(test, other, (struct kcm_listener *)1);
+}
+
 /* Without a secret anybody could have said that no other session is wanted. */
 static void session_bye_unproven(struct kunit *test)
 {
@@ -412,15 +446,14 @@ static void session_keep_alive(struct kunit *test)
 	struct kcm_session *s;
 	struct cm_conn *conn;
 
-	cm_passive->config.keep_alive_ms = 200;
+	cm_passive->config.keep_alive_ms = 2000;
 	s = live(test);
-	KUNIT_EXPECT_EQ(test, s->keep_alive, 200U);
-	KUNIT_EXPECT_EQ(test, cm_passive->s->keep_alive, 200U);
-	msleep(1000);
+	KUNIT_EXPECT_EQ(test, s->keep_alive, 2000U);
+	KUNIT_EXPECT_EQ(test, cm_passive->s->keep_alive, 2000U);
+	KUNIT_EXPECT_TRUE(test, cm_soon(READ_ONCE(s->tx_number) > 2));
 	KUNIT_EXPECT_EQ(test, cm_active->stops + cm_passive->stops, 0U);
-	KUNIT_EXPECT_GT(test, s->tx_number, 2ULL);
 	/* The network swallows what is sent. */
-	conn = cm_conn_of(cm_passive->s);
+	conn = cm_conn_of(s);
 	spin_lock(&conn->lock);
 	conn->cut = true;
 	spin_unlock(&conn->lock);
@@ -513,6 +546,8 @@ static struct kunit_case session_cases[] = {
 	KUNIT_CASE(session_has_no_secret),
 	KUNIT_CASE(session_without_secret),
 	KUNIT_CASE(session_notes),
+	KUNIT_CASE(session_note_late),
+	KUNIT_CASE(session_listen_twice),
 	KUNIT_CASE(session_bye_of_active),
 	KUNIT_CASE(session_bye_of_passive),
 	KUNIT_CASE(session_bye_data),
