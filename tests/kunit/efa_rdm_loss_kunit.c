@@ -858,11 +858,35 @@ static void loss_attempts(struct kunit *test)
 	answer_all(pair, 0);
 }
 
+static void nothing(struct work_struct *work)
+{
+}
+
+/* The endpoint is closed before the worker handles a registration that the device has refused. */
+static void loss_late(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_reading_pair(test);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
+	struct rdm_comp comp;
+
+	efake_settle_all();
+	rdm->ep.work.func = nothing;
+	efake_fail(pair->fake, EFAKE_POST_SEND, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, RDM_READ_FROM, 1, 1), 0);
+	KUNIT_EXPECT_FALSE(test, list_empty(&rdm->refusals));
+	EFA_CLOSE(test, pair->end[0].ep);
+	comp = rdm_read(&pair->end[0]);
+	KUNIT_EXPECT_EQ(test, comp.ret, -FI_EAVAIL);
+	KUNIT_EXPECT_PTR_EQ(test, comp.error.op_context, (void *)1);
+	rdm_expect_nothing(test, &pair->end[0]);
+}
+
 static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(loss_memory),
 	KUNIT_CASE(loss_receipt_early),
 	KUNIT_CASE(loss_trigger),
 	KUNIT_CASE(loss_doorbell),
+	KUNIT_CASE(loss_late),
 	KUNIT_CASE(loss_status),
 	KUNIT_CASE(loss_marked),
 	KUNIT_CASE(loss_again),

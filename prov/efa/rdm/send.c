@@ -262,6 +262,10 @@ static int kefa_send_headerless(struct kefa_rdm *rdm, struct kefa_rop *rop, bool
 		return -EOPNOTSUPP;
 	if (rop->total > rdm->lim.mtu)
 		return -EMSGSIZE;
+	/* May ring the doorbell, which can kill the peer. */
+	kefa_tx_ready(rdm, 1);
+	if (unlikely(kefa_rpeer_dead(rop->peer)))
+		return -EAGAIN;
 	ts = kefa_ts_take(rdm, rop->peer, false);
 	if (!ts)
 		return -EAGAIN;

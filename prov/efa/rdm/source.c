@@ -75,6 +75,10 @@ void kefa_sources_end(struct kefa_ep *ep)
 	struct kefa_rop *rop;
 	u32 i;
 
+	/* A registration or invalidation that the device has refused ends with its region. */
+	spin_lock_bh(&ep->lock);
+	kefa_rdm_reap(rdm);
+	spin_unlock_bh(&ep->lock);
 	for (i = 0; i < rdm->nsources; i++) {
 		kefa_mr_own_end(rdm->sources[i].mr);
 		spin_lock_bh(&ep->lock);
