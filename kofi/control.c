@@ -415,6 +415,41 @@ ssize_t fi_cancel(struct fid *fid, void *context)
 EXPORT_SYMBOL_NS_GPL(fi_cancel, KOFI);
 
 /**
+ * fi_flush() - end all operations with one peer
+ * @ep: the endpoint, enabled
+ * @addr: the peer, which stays in the endpoint's address vector until the call returns
+ * @timeout_ms: the time after which the call gives up waiting, in milliseconds
+ *
+ * For an endpoint that many peers share, when one of them is dead or doesn't answer. Each
+ * outstanding send, read and write to the peer, and each receive that is directed to it, gets its
+ * one completion: the true result if it had finished, else an error, which is ECANCELED unless the
+ * device reports another one. Nothing is resent, and no further part of an operation is posted.
+ * What the device has can't be taken back, so the call waits until the device is done with it. When
+ * the call returns 0, neither the device nor the provider accesses the buffers of these
+ * operations. Operations with other peers go on, and so does the endpoint.
+ *
+ * The call doesn't wait for operations that are posted while it runs.
+ *
+ * On fabric efa, a message that was ended leaves a gap in the numbers that the peer would wait for.
+ * So a peer with outstanding sends or arriving messages is dead for the endpoint afterwards, and
+ * posting to it returns -EHOSTUNREACH.
+ *
+ * Kernel only.
+ *
+ * Context: Process context; sleeps. Not from a completion handler.
+ * Return: 0; -ETIMEDOUT if the device still has some of the operations, which complete later;
+ * -EHOSTUNREACH if @addr isn't in the address vector; -FI_EOPBADSTATE before fi_enable();
+ * -ENODEV when the device went away: its removal completes all operations; -ENOMEM, and nothing was
+ * ended; -EINVAL, -EOPNOTSUPP, -EDEADLK.
+ */
+int fi_flush(struct fid_ep *ep, fi_addr_t addr, unsigned int timeout_ms)
+{
+	return KOFI_CALL(ep ? &ep->fid : NULL, FI_CLASS_EP, ep->ops, flush, 0, ep, addr,
+			 timeout_ms);
+}
+EXPORT_SYMBOL_NS_GPL(fi_flush, KOFI);
+
+/**
  * fi_setopt() - set an endpoint's option
  * @fid: the endpoint
  * @level: FI_OPT_ENDPOINT

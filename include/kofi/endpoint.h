@@ -124,6 +124,7 @@ int fi_ep_bind(struct fid_ep *ep, struct fid *bfid, u64 flags);
 int fi_enable(struct fid_ep *ep);
 int fi_disable(struct fid_ep *ep);
 ssize_t fi_cancel(struct fid *fid, void *context);
+int fi_flush(struct fid_ep *ep, fi_addr_t addr, unsigned int timeout_ms);
 int fi_setopt(struct fid *fid, int level, int optname, const void *optval,
 	      size_t optlen);
 int fi_getopt(struct fid *fid, int level, int optname, void *optval,

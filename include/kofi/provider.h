@@ -157,11 +157,13 @@ struct fi_ops_av {
 /**
  * struct fi_ops_ep - calls of an endpoint
  * @cancel: see fi_cancel()
+ * @flush: see fi_flush()
  * @getopt: see fi_getopt()
  * @setopt: see fi_setopt()
  */
 struct fi_ops_ep {
 	ssize_t (*cancel)(struct fid *fid, void *context);
+	int (*flush)(struct fid_ep *ep, fi_addr_t addr, unsigned int timeout_ms);
 	int (*getopt)(struct fid *fid, int level, int optname, void *optval,
 		      size_t *optlen);
 	int (*setopt)(struct fid *fid, int level, int optname,

@@ -31,6 +31,9 @@ struct seq_file;
 #define KEFA_WATCH_MS	20
 #endif
 
+/* Time between two looks at what fi_flush() waits for, in microseconds. */
+#define KEFA_QUIET_US	1000
+
 enum {
 	/* Maximum work requests that wait for one doorbell, and parts of one RMA. */
 	KEFA_HELD_MAX		= 16,

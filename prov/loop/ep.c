@@ -184,6 +184,7 @@ static int loop_setopt(struct fid *fid, int level, int optname, const void *optv
 
 static const struct fi_ops_ep loop_ep_ops = {
 	.cancel	= loop_cancel,
+	.flush	= loop_flush,
 	.getopt	= loop_getopt,
 	.setopt	= loop_setopt,
 };

@@ -210,7 +210,8 @@ struct loop_mr {
  * @rma: copy of a single remote segment, as the caller's need not stay valid
  * @post: for a receive, its link in loop_ep.match; under loop_lock
  * @msg: for a send, its link in loop_ep.match of @target; under loop_lock
- * @target: endpoint at which a send, read or write waits
+ * @target: endpoint at which a send, read or write waits or from which it moves data; NULL for a
+ *	free slot; under loop_lock
  * @claimed: the target has claimed this send; under loop_lock
  * @recv: the receive that a send was matched with
  * @kvec_in: piece of a multi-receive buffer that the send goes to
@@ -396,6 +397,7 @@ void loop_recv_result(struct loop_ep *ep, struct loop_op *recv, struct loop_op *
 		      size_t len);
 void loop_post_recvs(struct loop_ep *ep);
 ssize_t loop_cancel(struct fid *fid, void *context);
+int loop_flush(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeout_ms);
 
 /* progress.c */
 

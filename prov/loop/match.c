@@ -3,7 +3,11 @@
  * Receives and messages. The core's helper matches them; this file handles slots,
  * multi-receive buffers and senders, whose slots hold the data until it has been moved.
  */
+#include <linux/iopoll.h>
 #include "loop.h"
+
+/* Time between two looks at what loop_flush() waits for, in microseconds. */
+#define LOOP_FLUSH_US	1000
 
 static struct loop_op *loop_recv_op(struct kofi_match_recv *recv)
 {
@@ -241,6 +245,23 @@ static struct loop_op *loop_cancel_send(struct loop_ep *ep, void *context)
 	return NULL;
 }
 
+/* End an operation that is in no match any more. Return: the queue whose reader to notify. */
+static struct kofi_cq *loop_op_cancel(struct loop_ep *ep, struct loop_op *op)
+{
+	struct kofi_cq *cq = op->req.what & FI_RECV ? ep->rx.base.cq : ep->tx.base.cq;
+
+	lockdep_assert_held(&loop_lock);
+	if (op->busy) {
+		/* Messages that the buffer has already taken complete first. */
+		list_del_init(&op->list);
+		op->canceled = true;
+		return NULL;
+	}
+	op->err = ECANCELED;
+	loop_op_complete(op);
+	return cq;
+}
+
 /**
  * loop_cancel() - cancel one waiting operation
  * @fid: the endpoint
@@ -257,17 +278,99 @@ ssize_t loop_cancel(struct fid *fid, void *context)
 
 	spin_lock_bh(&loop_lock);
 	op = loop_cancel_recv(ep, context) ?: loop_cancel_send(ep, context);
-	if (op && op->busy) {
-		/* Messages that the buffer has already taken complete first. */
-		list_del_init(&op->list);
-		op->canceled = true;
-	} else if (op) {
-		cq = op->req.what & FI_RECV ? ep->rx.base.cq : ep->tx.base.cq;
-		op->err = ECANCELED;
-		loop_op_complete(op);
-	}
+	if (op)
+		cq = loop_op_cancel(ep, op);
 	spin_unlock_bh(&loop_lock);
 	if (cq)
 		kofi_cq_notify(cq);
 	return op ? 0 : -ENOENT;
+}
+
+/* --- the end of operations with one peer --- */
+
+static void loop_flush_recvs(struct loop_ep *ep, struct list_head *recvs, u32 id)
+{
+	struct loop_op *op, *next;
+
+	list_for_each_entry_safe(op, next, recvs, list) {
+		if (op->post.link.src != id)
+			continue;
+		kofi_match_remove(&ep->match, &op->post);
+		loop_op_cancel(ep, op);
+	}
+}
+
+/* Messages that the peer has claimed end, too, as it may never receive them. */
+static void loop_flush_sends(struct loop_ep *ep, u32 id)
+{
+	struct loop_op *op, *next;
+
+	list_for_each_entry_safe(op, next, &ep->sent, sent) {
+		if (op->target->id != id)
+			continue;
+		kofi_match_remove_msg(&op->target->match, &op->msg);
+		list_del_init(&op->sent);
+		loop_op_cancel(ep, op);
+	}
+}
+
+/* Return: number of operations of @ep whose data is being moved to or from @peer. */
+static u32 loop_flush_moves(const struct loop_ep *ep, const struct loop_ep *peer)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < ep->tx.base.size; i++)
+		n += ep->ops[i].target == peer && list_empty(&ep->ops[i].sent);
+	return n;
+}
+
+static u32 loop_flush_left(const struct loop_ep *ep, u32 id)
+{
+	const struct loop_ep *peer;
+	u32 left = 0;
+
+	spin_lock_bh(&loop_lock);
+	peer = xa_load(&loop_eps, id);
+	if (peer && peer->ops)
+		left = loop_flush_moves(ep, peer) + loop_flush_moves(peer, ep);
+	spin_unlock_bh(&loop_lock);
+	return left;
+}
+
+/**
+ * loop_flush() - end the operations with one peer
+ * @ep_fid: the endpoint
+ * @addr: the peer
+ * @timeout_ms: longest time to wait
+ *
+ * Serves as fi_ops_ep.flush. The peer can be used afterwards.
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or a negative errno.
+ */
+int loop_flush(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeout_ms)
+{
+	struct loop_ep *ep = to_loop_ep(ep_fid);
+	u32 id, left;
+	int ret = 0;
+
+	spin_lock_bh(&loop_lock);
+	if (ep->state != LOOP_EP_ENABLED)
+		ret = ep->stop_err == ENODEV ? -ENODEV : -FI_EOPBADSTATE;
+	else if (loop_av_to_id(ep->av, addr, &id))
+		ret = -EHOSTUNREACH;
+	if (!ret) {
+		loop_flush_sends(ep, id);
+		loop_flush_recvs(ep, &ep->posting, id);
+		loop_flush_recvs(ep, &ep->recvs, id);
+	}
+	spin_unlock_bh(&loop_lock);
+	if (ret)
+		return ret;
+	if (ep->tx.base.cq)
+		kofi_cq_notify(ep->tx.base.cq);
+	if (ep->rx.base.cq)
+		kofi_cq_notify(ep->rx.base.cq);
+	return read_poll_timeout(loop_flush_left, left, !left, LOOP_FLUSH_US,
+				 (u64)timeout_ms * USEC_PER_MSEC + 1, false, ep, id);
 }

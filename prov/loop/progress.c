@@ -59,6 +59,7 @@ void loop_op_complete(struct loop_op *op)
 	if (side->base.cq)
 		loop_op_complete_cq(op, side->base.cq);
 	kofi_side_count(&side->base, op->req.what, op->len, op->err);
+	op->target = NULL;
 	list_move_tail(&op->list, &side->free);
 	/* A post was refused for lack of a slot, and now there is one. */
 	if (side->wanted) {

@@ -489,6 +489,10 @@ static void other_args(struct kunit *test)
 	s->fake->call[FAKE_CANCEL].ret = -ENOENT;
 	KUNIT_EXPECT_EQ(test, fi_cancel(ep, CTX), -ENOENT);
 	ARRIVED(test, s->fake, FAKE_CANCEL, ep, A(CTX));
+
+	s->fake->call[FAKE_FLUSH].ret = -ETIMEDOUT;
+	KUNIT_EXPECT_EQ(test, fi_flush(s->set.ep, 7, 100), -ETIMEDOUT);
+	ARRIVED(test, s->fake, FAKE_FLUSH, ep, 7, 100);
 }
 
 static struct kunit_case args_cases[] = {

@@ -89,6 +89,7 @@ CALLS(bind, fi_bind(TO(ep, fid), &scene->set.cntr->fid, FI_READ))
 CALLS(enable, fi_enable(TO(ep, fid)))
 CALLS(disable, fi_disable(TO(ep, fid)))
 CALLS(cancel, fi_cancel(fid, CTX))
+CALLS(flush, fi_flush(TO(ep, fid), 7, 100))
 CALLS(setopt, fi_setopt(fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, &len,
 			sizeof(len)))
 CALLS(getopt, fi_getopt(fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, text, &len))
@@ -141,6 +142,7 @@ static const struct control controls[] = {
 	ROW(enable, EP, CONTROL),
 	ROW(disable, EP, CONTROL),
 	ROW(cancel, EP, CANCEL, .handler = true),
+	ROW(flush, EP, FLUSH),
 	ROW(setopt, EP, SETOPT),
 	ROW(getopt, EP, GETOPT),
 	ROW(getname, EP, GETNAME),

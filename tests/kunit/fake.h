@@ -39,6 +39,7 @@ enum kofi_fake_op {
 	FAKE_STRADDR,
 	/* endpoints */
 	FAKE_CANCEL,
+	FAKE_FLUSH,
 	FAKE_GETOPT,
 	FAKE_SETOPT,
 	FAKE_GETNAME,

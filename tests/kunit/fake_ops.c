@@ -147,6 +147,11 @@ static ssize_t fake_cancel(struct fid *fid, void *context)
 			  A(context));
 }
 
+static int fake_flush(struct fid_ep *ep, fi_addr_t addr, unsigned int timeout_ms)
+{
+	return fake_enter(kofi_fake_obj(&ep->fid)->fake, FAKE_FLUSH, &ep->fid, addr, timeout_ms);
+}
+
 static int fake_getopt(struct fid *fid, int level, int optname, void *optval,
 		       size_t *optlen)
 {
@@ -163,6 +168,7 @@ static int fake_setopt(struct fid *fid, int level, int optname,
 
 static const struct fi_ops_ep fake_ep_ops = {
 	.cancel	= fake_cancel,
+	.flush	= fake_flush,
 	.getopt	= fake_getopt,
 	.setopt	= fake_setopt,
 };

@@ -469,6 +469,68 @@ static void cancel_oldest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->b.buf[100], 0x77);
 }
 
+/* --- fi_flush() --- */
+
+#define FLUSH_MS	20000
+
+/* All that waits for one peer ends; what waits for the other one stays. */
+static void flush_waiting(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {
+		.caps = FI_MSG | FI_TAGGED | FI_SOURCE | FI_DIRECTED_RECV,
+	});
+	struct loop_comp comp;
+	int i;
+
+	KUNIT_EXPECT_EQ(test, fi_flush(p->a.ep, 77, 0), -EHOSTUNREACH);
+	tsend(test, p, 5, 100, loop_ctx(1));
+	tsend(test, p, 6, 100, loop_ctx(2));
+	look_until(test, &p->b, 6, 0, FI_PEEK | FI_CLAIM, loop_ctx(20), &comp);
+	KUNIT_ASSERT_EQ(test, fi_tsend(p->a.ep, p->a.buf, 7, NULL, p->a.addr, 7, loop_ctx(3)), 0);
+	post_directed(test, &p->a, p->b.addr, loop_ctx(4));
+	post_directed(test, &p->a, p->a.addr, loop_ctx(5));
+	KUNIT_EXPECT_EQ(test, fi_flush(p->a.ep, p->b.addr, FLUSH_MS), 0);
+	for (i = 0; i < 3; i++) {
+		loop_await(test, &p->a, loop_ctx(i < 2 ? i + 1 : 4), &comp);
+		KUNIT_EXPECT_EQ(test, comp.error.err, ECANCELED);
+	}
+	loop_expect_quiet(test, &p->a);
+	expect_none(test, &p->b, 5, FI_PEEK, loop_ctx(21));
+	expect_none(test, &p->b, 0, FI_CLAIM, loop_ctx(20));
+	/* The peer can be used afterwards. */
+	tsend(test, p, 8, 100, loop_ctx(6));
+	KUNIT_ASSERT_EQ(test, fi_trecv(p->b.ep, p->b.buf, 200, NULL, FI_ADDR_UNSPEC, 8, 0,
+				       loop_ctx(22)), 0);
+	loop_await(test, &p->b, loop_ctx(22), &comp);
+	loop_await_ok(test, &p->a, loop_ctx(6), FI_TAGGED | FI_SEND);
+}
+
+/* When the call returns, no worker uses the sender's memory, whatever was in progress. */
+static void flush_moving(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
+	struct loop_comp comp;
+	int i, ret;
+
+	for (i = 0; i < 200; i++) {
+		memset(p->a.buf, 1, LOOP_BUF);
+		KUNIT_ASSERT_EQ(test, fi_trecv(p->b.ep, p->b.buf, LOOP_BUF, NULL, FI_ADDR_UNSPEC,
+					       i, 0, loop_ctx(20)), 0);
+		tsend(test, p, i, LOOP_BUF, loop_ctx(1));
+		ret = fi_flush(p->a.ep, p->b.addr, FLUSH_MS);
+		memset(p->a.buf, 2, LOOP_BUF);
+		KUNIT_EXPECT_EQ(test, ret, 0);
+		loop_await(test, &p->a, loop_ctx(1), &comp);
+		if (comp.error.err) {
+			KUNIT_EXPECT_EQ(test, comp.error.err, ECANCELED);
+			KUNIT_EXPECT_EQ(test, fi_cancel(&p->b.ep->fid, loop_ctx(20)), 0);
+		}
+		loop_await(test, &p->b, loop_ctx(20), &comp);
+		if (!comp.error.err)
+			KUNIT_EXPECT_NULL(test, memchr_inv(p->b.buf, 1, LOOP_BUF));
+	}
+}
+
 static struct kunit_case loop_match_cases[] = {
 	KUNIT_CASE(directed),
 	KUNIT_CASE(undirected),
@@ -486,6 +548,8 @@ static struct kunit_case loop_match_cases[] = {
 	KUNIT_CASE(sender_leaves),
 	KUNIT_CASE(receiver_leaves),
 	KUNIT_CASE(cancel_oldest),
+	KUNIT_CASE(flush_waiting),
+	KUNIT_CASE(flush_moving),
 	{}
 };
 

@@ -92,6 +92,10 @@ void kefa_plain_limits(struct kefa_ep *ep);
 extern const struct fi_ops_msg kefa_direct_msg_ops;
 extern const struct fi_ops_rma kefa_direct_rma_ops;
 
+/* quiet.c */
+
+int kefa_direct_quiet(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeout_ms);
+
 /* mr.c */
 
 int kefa_direct_mr_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context);

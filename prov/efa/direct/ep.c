@@ -141,6 +141,7 @@ static int kefa_direct_setopt(struct fid *fid, int level, int optname,
 
 /* There is no cancel, because the device can't cancel work requests. */
 static const struct fi_ops_ep kefa_direct_ep_ops = {
+	.flush	= kefa_direct_quiet,
 	.getopt	= kefa_direct_getopt,
 	.setopt	= kefa_direct_setopt,
 };

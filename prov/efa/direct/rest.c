@@ -163,6 +163,13 @@ void kefa_rests_go(struct kefa_ep *ep)
 	kefa_direct_flush(ep);
 }
 
+static void kefa_rest_fail(struct kefa_ep *ep, struct kefa_rest *rest, int err)
+{
+	if (!rest->head->err)
+		rest->head->err = err;
+	kefa_rest_end(ep, rest);
+}
+
 /**
  * kefa_rests_fail() - give up all pieces that aren't posted
  * @ep: the endpoint, whose queue pair is destroyed
@@ -175,9 +182,23 @@ void kefa_rests_fail(struct kefa_ep *ep, int err)
 	struct kefa_rest *rest, *next;
 
 	lockdep_assert_held(&ep->lock);
-	list_for_each_entry_safe(rest, next, &to_kefa_direct(ep)->rests, list) {
-		if (!rest->head->err)
-			rest->head->err = err;
-		kefa_rest_end(ep, rest);
-	}
+	list_for_each_entry_safe(rest, next, &to_kefa_direct(ep)->rests, list)
+		kefa_rest_fail(ep, rest, err);
+}
+
+/**
+ * kefa_rests_give_up() - give up the pieces of one peer that aren't posted
+ * @ep: the endpoint, enabled
+ * @key: the peer
+ *
+ * Context: Process context, under kefa_ep.lock.
+ */
+void kefa_rests_give_up(struct kefa_ep *ep, const struct kefa_av_key *key)
+{
+	struct kefa_rest *rest, *next;
+
+	lockdep_assert_held(&ep->lock);
+	list_for_each_entry_safe(rest, next, &to_kefa_direct(ep)->rests, list)
+		if (rest->head->ah == key->ah && rest->qpn == key->qpn)
+			kefa_rest_fail(ep, rest, ECANCELED);
 }

@@ -7,6 +7,7 @@
 #include <linux/types.h>
 #include <linux/uio.h>
 
+struct kefa_av_key;
 struct kefa_ep;
 struct kefa_op;
 struct kofi_req;
@@ -48,5 +49,6 @@ int kefa_rests_init(struct kefa_ep *ep);
 void kefa_rests_fini(struct kefa_ep *ep);
 void kefa_rests_go(struct kefa_ep *ep);
 void kefa_rests_fail(struct kefa_ep *ep, int err);
+void kefa_rests_give_up(struct kefa_ep *ep, const struct kefa_av_key *key);
 
 #endif /* KEFA_REST_H */

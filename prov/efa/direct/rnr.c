@@ -66,6 +66,13 @@ struct kefa_wr *kefa_rnr_wr(struct kefa_ep *ep, const struct kefa_op *op)
 	return &again->wr;
 }
 
+static void kefa_rnr_add(struct kefa_direct *direct, u32 slot)
+{
+	direct->again[slot].next = 0;
+	*direct->rnr_tail = slot + 1;
+	direct->rnr_tail = &direct->again[slot].next;
+}
+
 /**
  * kefa_rnr_later() - schedule resending a work request to a receiver that was not ready
  * @ep: the endpoint
@@ -89,9 +96,7 @@ bool kefa_rnr_later(struct kefa_ep *ep, struct kefa_op *op)
 	if (time_after(jiffies, again->end))
 		return false;
 	kefa_op_set_state(ep, op, KEFA_OP_RNR);
-	again->next = 0;
-	*direct->rnr_tail = slot + 1;
-	direct->rnr_tail = &again->next;
+	kefa_rnr_add(direct, slot);
 	ep->stats.rnr++;
 	queue_delayed_work(kefa_wq, &direct->rnr_work, msecs_to_jiffies(KEFA_RNR_DELAY_MS));
 	return true;
@@ -109,6 +114,46 @@ static void kefa_rnr_post(struct kefa_ep *ep, u32 slot)
 	kefa_op_set_state(ep, op, KEFA_OP_POSTED);
 	op->id += KEFA_OP_USE;
 	wr->send.wr_id = op->id;
+}
+
+static bool kefa_rnr_is_to(const struct kefa_direct *direct, u32 slot,
+			   const struct kefa_av_key *key)
+{
+	return direct->ops[slot].head->ah == key->ah &&
+	       direct->again[slot].wr.srd.remote_qpn == key->qpn;
+}
+
+/**
+ * kefa_rnr_give_up() - resend nothing to one peer any more
+ * @ep: the endpoint, enabled
+ * @key: the peer
+ *
+ * Work requests that wait to be resent end. Those that the device has aren't resent.
+ *
+ * Context: Process context, under kefa_ep.lock.
+ */
+void kefa_rnr_give_up(struct kefa_ep *ep, const struct kefa_av_key *key)
+{
+	struct kefa_direct *direct = to_kefa_direct(ep);
+	u32 slot, next = direct->rnr_first;
+
+	lockdep_assert_held(&ep->lock);
+	if (!direct->again)
+		return;
+	direct->rnr_first = 0;
+	direct->rnr_tail = &direct->rnr_first;
+	while (next) {
+		slot = next - 1;
+		next = direct->again[slot].next;
+		if (kefa_rnr_is_to(direct, slot, key))
+			kefa_op_done(ep, &direct->ops[slot], ECANCELED, 0);
+		else
+			kefa_rnr_add(direct, slot);
+	}
+	/* A time in the past, even if the lowest bit was set. */
+	for (slot = 0; slot < ep->tx.base.size; slot++)
+		if (direct->ops[slot].state == KEFA_OP_POSTED && kefa_rnr_is_to(direct, slot, key))
+			direct->again[slot].end = (jiffies - 2) | 1;
 }
 
 /**

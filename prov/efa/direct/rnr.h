@@ -6,6 +6,7 @@
 #include <linux/types.h>
 #include "../hw.h"
 
+struct kefa_av_key;
 struct kefa_ep;
 struct kefa_op;
 struct work_struct;
@@ -29,6 +30,7 @@ int kefa_rnr_init(struct kefa_ep *ep);
 void kefa_rnr_fini(struct kefa_ep *ep);
 struct kefa_wr *kefa_rnr_wr(struct kefa_ep *ep, const struct kefa_op *op);
 bool kefa_rnr_later(struct kefa_ep *ep, struct kefa_op *op);
+void kefa_rnr_give_up(struct kefa_ep *ep, const struct kefa_av_key *key);
 void kefa_rnr_work(struct work_struct *work);
 
 #endif /* KEFA_RNR_H */

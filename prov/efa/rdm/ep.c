@@ -367,6 +367,7 @@ static int kefa_rdm_setopt(struct fid *fid, int level, int optname, const void *
 
 static const struct fi_ops_ep kefa_rdm_ep_ops = {
 	.cancel	= kefa_rdm_cancel,
+	.flush	= kefa_rdm_quiet,
 	.getopt	= kefa_rdm_getopt,
 	.setopt	= kefa_rdm_setopt,
 };

@@ -82,12 +82,20 @@ static void kefa_fail_rops(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, 
 	}
 }
 
-/* Fail the ULP's directed receives from a peer. */
-static void kefa_fail_directed(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, int err)
+/**
+ * kefa_rdm_fail_directed() - fail the ULP's directed receives from a peer
+ * @rdm: the endpoint
+ * @peer: the peer
+ * @err: positive errno
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rdm_fail_directed(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, int err)
 {
 	struct kefa_rop *rop;
 	u32 i;
 
+	lockdep_assert_held(&rdm->ep.lock);
 	for (i = 0; rdm->enabled && i < rdm->rops.size; i++) {
 		rop = &rdm->rops.ops[i];
 		if (rop->state != KEFA_ROP_LISTED || rop->recv.link.src != peer->id)
@@ -417,7 +425,7 @@ void kefa_rdm_peer_gone(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool reme
 	if (peer->owes & KEFA_OWES_HANDSHAKE)
 		peer->flags &= ~(KEFA_RPEER_HEARD | KEFA_RPEER_TOLD);
 	kefa_rpeer_quiet(rdm, peer, err, 0);
-	kefa_fail_directed(rdm, peer, err);
+	kefa_rdm_fail_directed(rdm, peer, err);
 	kefa_fail_msgs(rdm, peer, true, KEFA_DROP_GONE);
 	kefa_peers_del(&rdm->peers, peer, remember);
 	kefa_rdm_put_wr(rdm, peer);

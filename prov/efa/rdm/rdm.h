@@ -601,6 +601,10 @@ void kefa_rdm_feed(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_held 
 struct kefa_rop *kefa_multi_take(struct kefa_rdm *rdm, struct kefa_rop *multi, u64 total);
 void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held);
 
+/* quiet.c */
+
+int kefa_rdm_quiet(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeout_ms);
+
 /* join.c */
 
 void kefa_rdm_bury(struct work_struct *work);
@@ -611,6 +615,7 @@ void kefa_rdm_relieve(struct kefa_rdm *rdm);
 void kefa_rdm_lost(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 bool kefa_rdm_evict(struct kefa_ep *ep);
 void kefa_rdm_unseat(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+void kefa_rdm_fail_directed(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, int err);
 void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 prov);
 void kefa_rdm_reap(struct kefa_rdm *rdm);
 void kefa_rdm_put_wr(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
