@@ -57,8 +57,8 @@ static void kcm_sock_set_up(struct kcm_session *s, struct socket *sock)
 	sk->sk_write_space = kcm_sock_space;
 	sk->sk_user_data = s;
 	/*
-	 * Bytes may have arrived before. Under the lock, which kcm_sock_close() takes: a session that
-	 * was accepted can be freed by the work item.
+	 * Bytes may have arrived before. Under the lock, which kcm_sock_close() takes, because the
+	 * work item can free a session that was accepted.
 	 */
 	kcm_kick(s);
 	write_unlock_bh(&sk->sk_callback_lock);

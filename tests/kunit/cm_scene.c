@@ -72,7 +72,7 @@ static void hasten(struct workqueue_struct *wq, struct delayed_work *work)
 
 static void built(void)
 {
-	void (*call)(void) = READ_ONCE(cm_built);
+	typeof(cm_built) call = READ_ONCE(cm_built);
 
 	if (!call || !in_task() || current->flags & PF_WQ_WORKER)
 		return;
