@@ -12,6 +12,10 @@
 #include "kefa.h"
 #include "trace.h"
 
+/* Set before the first device is added. They aren't main.c's, which depends on all other files. */
+const struct kefa_fabric_kind * const *kefa_fabrics;
+const struct kofi_provider *kefa_provider;
+
 static DEFINE_MUTEX(kefa_devs_lock);	/* protects kefa_devs, names, states */
 static LIST_HEAD(kefa_devs);
 
@@ -258,7 +262,7 @@ void kefa_dev_probed(struct kefa_dev *dev, bool usable)
 	if (!usable)
 		return;
 	trace_kefa_device(name, true);
-	kofi_device_arrived(&kefa_provider, name);
+	kofi_device_arrived(kefa_provider, name);
 }
 
 /**
@@ -297,7 +301,7 @@ void kefa_dev_rename(struct kefa_dev *dev, const char *name)
 	kefa_debugfs_add(dev);
 	trace_kefa_device(dev->name, true);
 	if (used)
-		kofi_device_arrived(&kefa_provider, dev->name);
+		kofi_device_arrived(kefa_provider, dev->name);
 }
 
 /**

@@ -57,8 +57,10 @@ struct kefa_fabric_kind {
 /* direct/ep.c and rdm/ep.c */
 extern const struct kefa_fabric_kind kefa_direct_fabric, kefa_rdm_fabric;
 
-/* The fabrics in the order of fi_getinfo(), and NULL. */
-extern const struct kefa_fabric_kind * const kefa_fabrics[];
+/* dev.c */
+
+extern const struct kefa_fabric_kind * const *kefa_fabrics;
+extern const struct kofi_provider *kefa_provider;
 
 /**
  * struct kefa_fabric - an open fabric
@@ -70,9 +72,12 @@ struct kefa_fabric {
 	const struct kefa_fabric_kind	*kind;
 };
 
+/* wq.c */
+
 extern struct workqueue_struct *kefa_wq, *kefa_cmd_wq;
 
-extern const struct kofi_provider kefa_provider;
+int kefa_wqs_init(void);
+void kefa_wqs_fini(void);
 
 /* cpus.c */
 

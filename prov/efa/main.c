@@ -17,13 +17,8 @@ MODULE_ALIAS("pci:v00001D0Fd0000EFA*sv*sd*bc*sc*i*");
 MODULE_IMPORT_NS(KOFI);
 MODULE_IMPORT_NS(KOFI_PROVIDER);
 
-/* Storage ULPs use the provider, so progress must not depend on free memory. */
-struct workqueue_struct *kefa_wq;
-/* Unbound, for commands to a device, which take long. */
-struct workqueue_struct *kefa_cmd_wq;
-
 /* The calls of efa-direct cost less; a ULP that needs more features asks for them in the hints. */
-const struct kefa_fabric_kind * const kefa_fabrics[] = {
+static const struct kefa_fabric_kind * const kefa_table[] = {
 	&kefa_direct_fabric,
 	&kefa_rdm_fabric,
 	NULL
@@ -46,7 +41,7 @@ static const struct fi_ops_fabric kefa_fabric_ops = {
 static int kefa_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 			    void *context)
 {
-	const struct kefa_fabric_kind * const *kind = kefa_fabrics;
+	const struct kefa_fabric_kind * const *kind = kefa_table;
 	struct kefa_fabric *new;
 
 	while (*kind && strcmp(attr->name, (*kind)->name))
@@ -63,7 +58,7 @@ static int kefa_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fab
 	return 0;
 }
 
-const struct kofi_provider kefa_provider = {
+static const struct kofi_provider kefa_efa = {
 	.name		= FI_EFA_PROV_NAME,
 	.version	= KEFA_VERSION,
 	.owner		= THIS_MODULE,
@@ -77,16 +72,16 @@ const struct kofi_provider kefa_provider = {
 static void kefa_fabrics_exit(int n)
 {
 	while (n--)
-		if (kefa_fabrics[n]->exit)
-			kefa_fabrics[n]->exit();
+		if (kefa_table[n]->exit)
+			kefa_table[n]->exit();
 }
 
 static int kefa_fabrics_init(void)
 {
 	int i, ret;
 
-	for (i = 0; kefa_fabrics[i]; i++) {
-		ret = kefa_fabrics[i]->init ? kefa_fabrics[i]->init() : 0;
+	for (i = 0; kefa_table[i]; i++) {
+		ret = kefa_table[i]->init ? kefa_table[i]->init() : 0;
 		if (ret) {
 			kefa_fabrics_exit(i);
 			return ret;
@@ -99,24 +94,19 @@ static int __init kefa_init(void)
 {
 	int ret;
 
-	kefa_wq = alloc_workqueue("kofi_efa",
-				  WQ_MEM_RECLAIM | WQ_HIGHPRI | COMPAT_WQ_PERCPU, 0);
-	if (!kefa_wq)
-		return -ENOMEM;
-	kefa_cmd_wq = alloc_workqueue("kofi_efa_cmd",
-				      WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (!kefa_cmd_wq) {
-		ret = -ENOMEM;
-		goto err_wq;
-	}
+	ret = kefa_wqs_init();
+	if (ret)
+		return ret;
 	ret = kefa_fabrics_init();
 	if (ret)
-		goto err_cmd_wq;
+		goto err_wqs;
 	kefa_debugfs_init();
+	kefa_provider = &kefa_efa;
+	kefa_fabrics = kefa_table;
 	ret = kefa_devs_init();
 	if (ret)
 		goto err_debugfs;
-	ret = kofi_provider_register(KOFI_API_VERSION, &kefa_provider);
+	ret = kofi_provider_register(KOFI_API_VERSION, &kefa_efa);
 	if (ret)
 		goto err_devs;
 	return 0;
@@ -125,11 +115,9 @@ err_devs:
 	kefa_devs_fini();
 err_debugfs:
 	kefa_debugfs_fini();
-	kefa_fabrics_exit(ARRAY_SIZE(kefa_fabrics) - 1);
-err_cmd_wq:
-	destroy_workqueue(kefa_cmd_wq);
-err_wq:
-	destroy_workqueue(kefa_wq);
+	kefa_fabrics_exit(ARRAY_SIZE(kefa_table) - 1);
+err_wqs:
+	kefa_wqs_fini();
 	return ret;
 }
 module_init(kefa_init);
@@ -137,11 +125,10 @@ module_init(kefa_init);
 /* Deregistering can't fail: open fabrics pin the module. */
 static void __exit kefa_exit(void)
 {
-	WARN_ON(kofi_provider_deregister(&kefa_provider));
+	WARN_ON(kofi_provider_deregister(&kefa_efa));
 	kefa_devs_fini();
 	kefa_debugfs_fini();
-	kefa_fabrics_exit(ARRAY_SIZE(kefa_fabrics) - 1);
-	destroy_workqueue(kefa_cmd_wq);
-	destroy_workqueue(kefa_wq);
+	kefa_fabrics_exit(ARRAY_SIZE(kefa_table) - 1);
+	kefa_wqs_fini();
 }
 module_exit(kefa_exit);

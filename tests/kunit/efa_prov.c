@@ -13,6 +13,7 @@
 #define MODULE_ALIAS_KOFI_PROVIDER(name)	MODULE_INFO(not_alias, name)
 
 #include "../../prov/efa/main.c"
+#include "../../prov/efa/wq.c"
 #include "../../prov/efa/device.c"
 #include "../../prov/efa/dev.c"
 #include "../../prov/efa/probe.c"
