@@ -84,6 +84,8 @@ bool kefa_direct_read(void *arg, bool last, struct kofi_cq_reader *reader);
 
 /* post.c */
 
+ssize_t kefa_direct_tx(struct fid_ep *ep_fid, struct kofi_req *req);
+ssize_t kefa_direct_rx(struct fid_ep *ep_fid, struct kofi_req *req);
 extern const struct kofi_req_ops kefa_direct_req_ops;
 
 /* plain.c */

@@ -204,6 +204,32 @@ static __always_inline bool kefa_plain_tx(struct fid_ep *ep_fid,
 	return done;
 }
 
+/*
+ * Have the slow path do what the fast path has declined. @how is kefa_plain.what, and FI_INJECT. It
+ * takes the lock again, because it maps memory without it.
+ */
+static noinline ssize_t kefa_plain_slow(struct fid_ep *ep, u64 how, const void *buf, size_t len,
+					fi_addr_t addr, u64 raddr, u64 rkey, void *context)
+{
+	const struct fi_rma_iov rma = { .addr = raddr, .len = len, .key = rkey };
+	const struct kvec iov = { (void *)buf, len };
+	struct kofi_req req = {
+		.what		= how & ~FI_INJECT,
+		.flags		= how & FI_INJECT,
+		.defaults	= !(how & FI_INJECT),
+		.quiet		= how & FI_INJECT,
+		.addr		= addr,
+		.context	= context,
+	};
+
+	if (how & FI_RMA) {
+		req.rma = &rma;
+		req.rma_count = 1;
+	}
+	iov_iter_kvec(&req.iter, how & (FI_READ | FI_RECV) ? ITER_DEST : ITER_SOURCE, &iov, 1, len);
+	return how & FI_RECV ? kefa_direct_rx(ep, &req) : kefa_direct_tx(ep, &req);
+}
+
 /* Data calls: see fi_ops_msg and fi_ops_rma. */
 
 static ssize_t kefa_plain_send(struct fid_ep *ep, const void *buf, size_t len,
@@ -219,7 +245,7 @@ static ssize_t kefa_plain_send(struct fid_ep *ep, const void *buf, size_t len,
 
 	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
-	return kofi_req_send(ep, buf, len, desc, dest_addr, context);
+	return kefa_plain_slow(ep, p.what, buf, len, dest_addr, 0, 0, context);
 }
 
 static ssize_t kefa_plain_inject(struct fid_ep *ep, const void *buf, size_t len,
@@ -235,7 +261,7 @@ static ssize_t kefa_plain_inject(struct fid_ep *ep, const void *buf, size_t len,
 
 	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
-	return kofi_req_inject(ep, buf, len, dest_addr);
+	return kefa_plain_slow(ep, p.what | FI_INJECT, buf, len, dest_addr, 0, 0, NULL);
 }
 
 static ssize_t kefa_plain_read(struct fid_ep *ep, void *buf, size_t len,
@@ -254,7 +280,7 @@ static ssize_t kefa_plain_read(struct fid_ep *ep, void *buf, size_t len,
 
 	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
-	return kofi_req_read(ep, buf, len, desc, src_addr, addr, key, context);
+	return kefa_plain_slow(ep, p.what, buf, len, src_addr, addr, key, context);
 }
 
 static ssize_t kefa_plain_write(struct fid_ep *ep, const void *buf, size_t len,
@@ -273,7 +299,7 @@ static ssize_t kefa_plain_write(struct fid_ep *ep, const void *buf, size_t len,
 
 	if (likely(kefa_plain_tx(ep, &p)))
 		return 0;
-	return kofi_req_write(ep, buf, len, desc, dest_addr, addr, key, context);
+	return kefa_plain_slow(ep, p.what, buf, len, dest_addr, addr, key, context);
 }
 
 static __always_inline bool kefa_plain_rx_locked(struct kefa_ep *ep,
@@ -322,7 +348,7 @@ static ssize_t kefa_plain_recv(struct fid_ep *ep, void *buf, size_t len,
 
 	if (likely(kefa_plain_rx(ep, &p)))
 		return 0;
-	return kofi_req_recv(ep, buf, len, desc, src_addr, context);
+	return kefa_plain_slow(ep, p.what, buf, len, src_addr, 0, 0, context);
 }
 
 /* --- messages --- */

@@ -365,7 +365,7 @@ static __always_inline int kefa_direct_post(struct kefa_ep *ep, struct kefa_side
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno.
  */
-static ssize_t kefa_direct_tx(struct fid_ep *ep_fid, struct kofi_req *req)
+ssize_t kefa_direct_tx(struct fid_ep *ep_fid, struct kofi_req *req)
 {
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 	int ret;
@@ -452,7 +452,7 @@ static int kefa_direct_rx_check(struct kefa_ep *ep, const struct kofi_req *req)
  * Context: Process or softirq context; doesn't sleep.
  * Return: 0, or a negative errno.
  */
-static ssize_t kefa_direct_rx(struct fid_ep *ep_fid, struct kofi_req *req)
+ssize_t kefa_direct_rx(struct fid_ep *ep_fid, struct kofi_req *req)
 {
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 	int ret;
