@@ -128,7 +128,8 @@ static __always_inline void kefa_arrived(struct kefa_rdm *rdm, struct kefa_rpeer
 /**
  * kefa_rop_received() - complete a receive whose id no peer knows, with the next report
  * @rdm: the endpoint
- * @rop: the receive, with source, length and tag of its message, which fits and isn't special
+ * @rop: the receive, with source, length and tag of its message, which fits into the buffer and has
+ *	no CQ data
  *
  * Context: Under kefa_ep.lock. The report is due.
  */

@@ -57,7 +57,7 @@ static const char * const kefa_rop_state_texts[KEFA_ROP_STATES] = {
 };
 
 /**
- * kefa_rop_state_text() - get the name of a state, for debugfs and traces
+ * kefa_rop_state_text() - get the name of a state, for debugfs
  * @state: the state
  *
  * Context: Any.

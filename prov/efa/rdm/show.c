@@ -31,6 +31,19 @@ static void kefa_show_types(struct seq_file *s, const char *what, const u64 *cou
 	seq_putc(s, '\n');
 }
 
+static void kefa_show_states(struct seq_file *s, const struct kefa_rops *rops)
+{
+	u32 n[KEFA_ROP_STATES] = {}, i;
+
+	for (i = 0; rops->ops && i < rops->size; i++)
+		n[READ_ONCE(rops->ops[i].state)]++;
+	seq_puts(s, "    states");
+	for (i = KEFA_ROP_FREE + 1; i < KEFA_ROP_STATES; i++)
+		if (n[i])
+			seq_printf(s, " %s %u", kefa_rop_state_text(i), n[i]);
+	seq_putc(s, '\n');
+}
+
 /**
  * kefa_rdm_show() - print an endpoint's lines
  * @s: the file
@@ -49,6 +62,7 @@ void kefa_rdm_show(struct seq_file *s, struct kefa_ep *ep)
 	seq_printf(s, "    rdm: peers %u implicit %u ops %u posted %u buffers %u kept %llu\n",
 		   rdm->peers.count, rdm->peers.implicit, rdm->rops.used, rdm->nposted,
 		   rdm->nrs, rdm->kept);
+	kefa_show_states(s, &rdm->rops);
 	seq_printf(s, "    rnr %llu unexpected %llu early %llu copied %llu starved %llu full %llu shut %llu\n",
 		   st->rnr, st->unexpected, st->early, st->copied, st->starved, st->full,
 		   st->shut);
