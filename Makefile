@@ -28,7 +28,7 @@ INTEROP_TESTS = efasim-pci efasim-pci-user efasim-pci-pair efasim-pci-verbs rdm-
 
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
-.PHONY: modules modules_install install deb check check-more check-blk check-full interop captures quirks coverage fuzz bench bench-check bench-libfabric bench-profile kcsan demo shell lint compile_commands docs clean help
+.PHONY: modules modules_install install deb check check-more check-blk check-full interop captures quirks coverage fuzz bench bench-check bench-libfabric bench-profile kcsan demo shell lint compile_commands compile_commands.json docs clean help
 
 modules: | kdir
 	$(KBUILD) $@
@@ -168,6 +168,7 @@ compile_commands: packages
 			-d "$$PLACE/src" -o "$$out" && \
 		sed -i "s,\"directory\": \".*\",\"directory\": \"$$2\",; s,$$PLACE/src,$$KOFI_TOP,g" "$$out"' \
 		"$$dir" "$$source" "$$headers"
+compile_commands.json: compile_commands
 
 docs: packages
 	@$(MAKE) -C Documentation
@@ -177,8 +178,8 @@ clean:
 	@scripts/build.sh clean
 	@if [ -e Documentation/Makefile ]; then $(MAKE) -C Documentation clean; fi
 
-# Any other target is the kernel's: kofi/main.i, prov/efa/ep.o, and where KDIR has the source
-# compile_commands.json, tags, nsdeps.
+# Any other target is the kernel's: kofi/main.i, prov/efa/ep.o, and where KDIR has the source tags
+# and nsdeps.
 MAKEFLAGS += --no-builtin-rules
 Makefile: ;
 %: kdir
@@ -211,4 +212,4 @@ help:
 	@echo "  compile_commands write compile_commands.json, for clangd"
 	@echo "  docs             build the documentation as HTML"
 	@echo "  clean            remove build results, but not the kernels in the cache"
-	@echo "  others           targets of the kernel: kofi/main.i; beside its source compile_commands.json, tags, nsdeps"
+	@echo "  others           targets of the kernel: kofi/main.i; beside its source tags, nsdeps"
