@@ -37,10 +37,14 @@ struct kulp_queue;
  * @name: name for log messages
  * @recv_len: longest message in bytes; limited to what the device supports
  * @max_queues: maximum number of queues of a device
+ * @messages_only: the user makes no RDMA transfers, so a device without RDMA will do
  * @received: handles a message. The queue reuses the buffer after the return. Process context,
  *	not concurrently for one queue; must not sleep for long
  * @written: handles immediate data of an RDMA write for a user of the queue. The written data has
  *	arrived. Under RCU, and otherwise as @received. NULL: ignore such data
+ * @drained: completions have been handled: called once for each batch of them, so that a user can
+ *	collect what follows from several. As @received, but while the device fails, it may run
+ *	concurrently for one queue. NULL: the user needs no such call
  * @gone: the device was removed or has failed. Called once, from a work item, so control calls
  *	are allowed. The users of the fabric put it later
  */
@@ -48,8 +52,10 @@ struct kulp_role {
 	const char	*name;
 	size_t		recv_len;
 	u16		max_queues;
+	bool		messages_only;
 	void		(*received)(struct kulp_queue *q, void *buf, size_t len);
 	void		(*written)(void *user, u32 data);
+	void		(*drained)(struct kulp_queue *q);
 	void		(*gone)(struct kulp_fabric *f);
 };
 
@@ -157,6 +163,7 @@ struct kulp_op {
  * @cq: completion queue of the endpoint and of regions
  * @addrlen: bytes of @addr
  * @addr: the endpoint's address, for peers
+ * @context: for the user of a device with an owner; NULL at first
  * @up: data calls are allowed, under RCU. Private to kofi_ulp, as all below
  * @lock: protects @closed, @lanes, @pumping and @pump_again
  * @closed: operations fail instead of waiting
@@ -177,6 +184,7 @@ struct kulp_queue {
 	struct fid_cq		*cq;
 	size_t			addrlen;
 	u8			addr[KULP_ADDR_MAX];
+	void			*context;
 	bool			up;
 	spinlock_t		lock;		/* protects closed to pump_again */
 	bool			closed;

@@ -4,11 +4,15 @@
  */
 #include <kofi/fabric.h>
 
-/* Endpoints of this suite are unknown to the core. */
+/* Endpoints of this suite are unknown to the core, and there is no provider. */
 static int scene_close(struct fid *fid);
+static int scene_getinfo(u32 version, const char *node, const char *service, u64 flags,
+			 const struct fi_info *hints, struct fi_info **info);
 #define fi_close scene_close
+#define fi_getinfo scene_getinfo
 #include "../../ulp/lib/fabric.c"
 #undef fi_close
+#undef fi_getinfo
 
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -31,7 +35,11 @@ static struct scene {
 	unsigned int		posts;
 	unsigned int		dones;
 	unsigned int		gones;
+	unsigned int		drains;
 	int			err;
+	/* Devices that were asked for. */
+	u64			caps[2];
+	unsigned int		asked;
 	/* Transfers. */
 	struct fid_ep		ep;
 	struct kulp_rma		rma;
@@ -75,12 +83,34 @@ static void scene_written(void *user, u32 data)
 	scene->data = data;
 }
 
+static void scene_drained(struct kulp_queue *q)
+{
+	scene->drains++;
+}
+
 static const struct kulp_role scene_role = {
 	.name		= "scene",
 	.received	= scene_received,
 	.written	= scene_written,
 	.gone		= scene_gone,
 };
+
+/* A user that collects what follows from completions, and needs no RDMA. */
+static const struct kulp_role scene_collector = {
+	.name		= "collector",
+	.messages_only	= true,
+	.received	= scene_received,
+	.drained	= scene_drained,
+	.gone		= scene_gone,
+};
+
+static int scene_getinfo(u32 version, const char *node, const char *service, u64 flags,
+			 const struct fi_info *hints, struct fi_info **info)
+{
+	if (scene->asked < ARRAY_SIZE(scene->caps))
+		scene->caps[scene->asked++] = hints->caps;
+	return -ENODATA;
+}
 
 static int scene_close(struct fid *fid)
 {
@@ -533,6 +563,42 @@ static void transfer_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->err, -EMSGSIZE);
 }
 
+/* A user is told of each batch of completions, errors included, but not if there were none. */
+static void drained_after_batches(struct kunit *test)
+{
+	scene->fabric.role = &scene_collector;
+	scene->entry = (struct fi_cq_data_entry){ .op_context = &scene->op };
+	kulp_cq_drain(&scene->cq, &scene->queue);
+	KUNIT_EXPECT_EQ(test, scene->drains, 0U);
+	scene->entries = 3;
+	kulp_cq_drain(&scene->cq, &scene->queue);
+	KUNIT_EXPECT_EQ(test, scene->dones, 3U);
+	KUNIT_EXPECT_EQ(test, scene->drains, 3U);
+	scene->error = (struct fi_cq_err_entry){ .op_context = &scene->op, .err = EIO };
+	kulp_cq_drain(&scene->cq, &scene->queue);
+	KUNIT_EXPECT_EQ(test, scene->dones, 4U);
+	KUNIT_EXPECT_EQ(test, scene->drains, 4U);
+}
+
+/* Without transfers a device needs no RDMA; with them, it needs reads at least. */
+static void devices_asked_for(struct kunit *test)
+{
+	struct kulp_fabric f = { .role = &scene_collector };
+	const struct kulp_select any = {};
+
+	KUNIT_EXPECT_EQ(test, kulp_fabric_open(&f, &any), -ENODATA);
+	KUNIT_EXPECT_EQ(test, scene->asked, 1U);
+	KUNIT_EXPECT_EQ(test, scene->caps[0], FI_MSG);
+	KUNIT_EXPECT_FALSE(test, f.can_write);
+	scene->asked = 0;
+	f.role = &scene_role;
+	KUNIT_EXPECT_EQ(test, kulp_fabric_open(&f, &any), -ENODATA);
+	KUNIT_EXPECT_EQ(test, scene->asked, 2U);
+	KUNIT_EXPECT_TRUE(test, scene->caps[0] & FI_WRITE);
+	KUNIT_EXPECT_FALSE(test, scene->caps[1] & FI_WRITE);
+	KUNIT_EXPECT_TRUE(test, scene->caps[1] & FI_READ);
+}
+
 static int fabric_init(struct kunit *test)
 {
 	struct kulp_fabric *f;
@@ -589,6 +655,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(peer_is_never_ready),
 	KUNIT_CASE(transfer),
 	KUNIT_CASE(transfer_is_refused),
+	KUNIT_CASE(drained_after_batches),
+	KUNIT_CASE(devices_asked_for),
 	{}
 };
 

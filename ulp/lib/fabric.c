@@ -193,7 +193,7 @@ EXPORT_SYMBOL_NS_GPL(kulp_submit, KOFI_ULP);
 
 /* --- completing --- */
 
-static void kulp_cq_error(struct kulp_queue *q)
+static noinline void kulp_cq_error(struct kulp_queue *q)
 {
 	struct fi_cq_err_entry e = { };
 
@@ -204,6 +204,12 @@ static void kulp_cq_error(struct kulp_queue *q)
 }
 
 static void kulp_recv_written(struct kulp_queue *q, struct kulp_op *op, u32 data);
+
+static noinline void kulp_drained(struct kulp_queue *q)
+{
+	if (q->fabric->role->drained)
+		q->fabric->role->drained(q);
+}
 
 static void kulp_cq_drain(struct fid_cq *cq, void *context)
 {
@@ -224,6 +230,8 @@ static void kulp_cq_drain(struct fid_cq *cq, void *context)
 		}
 		if (n == -FI_EAVAIL)
 			kulp_cq_error(q);
+		if (n > 0 || n == -FI_EAVAIL)
+			kulp_drained(q);
 		/* Also without completions: the provider calls the handler when there is room. */
 		kulp_pump(q);
 	} while (n > 0 || n == -FI_EAVAIL);
@@ -614,9 +622,10 @@ static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *sel
 	u16 i, count;
 	int ret;
 
-	f->can_write = true;
-	ret = kulp_find(select, read | FI_WRITE | FI_REMOTE_WRITE, &f->info);
-	if (ret == -ENODATA) {
+	f->can_write = !f->role->messages_only;
+	ret = f->can_write ? kulp_find(select, read | FI_WRITE | FI_REMOTE_WRITE, &f->info) :
+			     kulp_find(select, FI_MSG, &f->info);
+	if (ret == -ENODATA && f->can_write) {
 		f->can_write = false;
 		ret = kulp_find(select, read, &f->info);
 	}
@@ -671,7 +680,7 @@ static struct kulp_fabric *kulp_fabric_new(const struct kulp_role *role,
 	}
 	pr_info("%s uses %s of %s, %u queues%s%s\n", role->name,
 		f->info->domain_attr->name, f->info->fabric_attr->name,
-		f->nqueues, f->can_write ? "" : ", without RDMA write",
+		f->nqueues, f->can_write || role->messages_only ? "" : ", without RDMA write",
 		f->owner ? ", in a domain for one peer" : "");
 	list_add(&f->list, &kulp_fabrics);
 	return f;
