@@ -38,6 +38,8 @@ LAYERS = {
     # A ULP as far as the rules go.
     "ulp/lib": Layer(("include/kofi", "compat"), namespaces=("KOFI_ULP",)),
     "ulp/blk": Layer(("include/kofi", "compat"), namespaces=("KOFIBLK",)),
+    # A ULP below users of RDMA devices; only what is a device to them knows <rdma/...>.
+    "ulp/rc": Layer(("include/kofi", "compat"), rdma_files=("rdma.h", "link.c", "verbs.c", "cm.c")),
     # A ULP that knows no device: only addresses.
     "cm": Layer(("include/kofi", "compat"), namespaces=("KOFI_CM",)),
     # hw.* holds the queues and hides the verbs header. device.c is the ib_client.
@@ -60,7 +62,7 @@ LAYERS = {
     "tests/verbs": Layer(("compat",), rdma=True, efa_verbs=("*",)),
     "tests": Layer(("include/kofi", "kofi", "kofi/queue", "kofi/match", "cm", "prov/efa",
                     "prov/efa/direct", "prov/efa/rdm", "prov/efa/trace.c", "prov/loop",
-                    "samples", "sim", "ulp/lib", "ulp/blk", "compat"),
+                    "samples", "sim", "ulp/lib", "ulp/blk", "ulp/rc", "compat"),
                    rdma=True, efa_verbs=("*",), provider_api=True,
                    namespaces=("KOFI", "KOFI_PROVIDER", "KOFI_TEST", "EFASIM")),
     # Fed to the compiler by the checks; ULPs as far as the rules go.

@@ -59,6 +59,11 @@ class CmWire(BlkWire):
     corpus = "corpus-cm"
 
 
+class RcWire(BlkWire):
+    name = "rc_wire"
+    corpus = "corpus-rc"
+
+
 class EfaWire(Target, unittest.TestCase):
     name = "efa_wire"
     corpus = "corpus-efa"
