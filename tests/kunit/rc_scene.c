@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* kofi_rc's engine on lists instead of a device: see rc_scene.h. */
+#include <linux/slab.h>
+#include <linux/mm.h>
+#include "../../ulp/rc/wire.c"
+#include "../../ulp/rc/mr.c"
+#include "../../ulp/rc/conn.c"
+#include "../../ulp/rc/tx.c"
+#include "../../ulp/rc/rx.c"
+#include "../../ulp/rc/revoke.c"
+#include "crew.h"
+#include "rc_scene.h"
+
+struct rc_scene *rc;
+
+static struct rc_side *side_of(struct krc_conn *c)
+{
+	return container_of(c, struct rc_side, c);
+}
+
+/* --- below the engine --- */
+
+void krc_net_send(struct krc_buf *buf)
+{
+	struct rc_side *s = side_of(buf->conn);
+	struct krc_queue *q = &s->q;
+	bool ended;
+
+	spin_lock_irq(&q->lock);
+	s->total++;
+	ended = rc->ended || s->lost;
+	if (!ended) {
+		list_add_tail(&buf->list, &s->sent);
+		s->nsent++;
+	}
+	spin_unlock_irq(&q->lock);
+	if (ended)
+		krc_sent(buf, -ENODEV);
+}
+
+void krc_net_lost(struct krc_queue *q)
+{
+	struct rc_side *s = container_of(q, struct rc_side, q);
+
+	s->lost++;
+	while (s->nsent)
+		rc_end(s, rc_nth(s, 0), -ENODEV);
+}
+
+/* --- above it --- */
+
+static void log_add(struct krc_conn *c, const struct rc_done *done)
+{
+	struct rc_side *s = side_of(c);
+
+	lockdep_assert_held(&c->lock);
+	if (s->n < RC_LOG)
+		s->log[s->n++] = *done;
+}
+
+void krc_up_sent(struct krc_conn *c, const struct krc_swr *w, int err)
+{
+	const struct rc_done done = { .id = w->id, .err = err };
+
+	log_add(c, &done);
+}
+
+void krc_up_received(struct krc_conn *c, const struct krc_rwr *r, int err)
+{
+	const struct rc_done done = {
+		.id = r->id, .recv = true, .err = err, .bytes = r->bytes, .inv = r->inv,
+		.key = r->key,
+	};
+
+	log_add(c, &done);
+}
+
+void krc_up_notify(struct krc_conn *c)
+{
+	struct rc_side *s = side_of(c);
+
+	spin_lock_irq(&c->lock);
+	if (s->n != s->seen)
+		s->notified++;
+	s->seen = s->n;
+	spin_unlock_irq(&c->lock);
+}
+
+void krc_up_stopped(struct krc_conn *c, enum krc_cause cause, int err)
+{
+	struct rc_side *s = side_of(c);
+
+	s->stops++;
+	s->cause = cause;
+}
+
+void krc_up_flushed(struct krc_conn *c)
+{
+	side_of(c)->flushes++;
+}
+
+/* --- work requests --- */
+
+int rc_post(struct rc_side *s, const struct krc_swr *from, const struct krc_sge *sge)
+{
+	struct krc_swr *w;
+
+	spin_lock_irq(&s->c.lock);
+	w = krc_sq_next(&s->c);
+	if (w) {
+		*w = *from;
+		memcpy(w->sge, sge, from->nsge * sizeof(*sge));
+		s->c.head++;
+	}
+	spin_unlock_irq(&s->c.lock);
+	krc_conn_push(&s->c);
+	return w ? 0 : -ENOMEM;
+}
+
+static struct krc_sge sge_of(const void *data, u32 len)
+{
+	return (struct krc_sge){ .addr = (uintptr_t)data, .len = len };
+}
+
+int rc_send(struct rc_side *s, u64 id, const void *data, u32 len)
+{
+	const struct krc_sge sge = sge_of(data, len);
+	const struct krc_swr w = {
+		.id = id, .op = KRC_OP_SEND, .flags = KRC_F_SIGNALED, .nsge = 1, .total = len,
+	};
+
+	return rc_post(s, &w, &sge);
+}
+
+int rc_send_inv(struct rc_side *s, u64 id, const void *data, u32 len, u32 key)
+{
+	const struct krc_sge sge = sge_of(data, len);
+	const struct krc_swr w = {
+		.id = id, .op = KRC_OP_SEND, .flags = KRC_F_SIGNALED | KRC_F_INV, .nsge = 1,
+		.total = len, .key = key,
+	};
+
+	return rc_post(s, &w, &sge);
+}
+
+int rc_write(struct rc_side *s, u64 id, const void *data, u32 len, u32 key, u64 addr)
+{
+	const struct krc_sge sge = sge_of(data, len);
+	const struct krc_swr w = {
+		.id = id, .op = KRC_OP_WRITE, .flags = KRC_F_SIGNALED, .nsge = 1, .total = len,
+		.key = key, .raddr = addr,
+	};
+
+	return rc_post(s, &w, &sge);
+}
+
+int rc_read(struct rc_side *s, u64 id, void *data, u32 len, u32 key, u64 addr)
+{
+	const struct krc_sge sge = sge_of(data, len);
+	const struct krc_swr w = {
+		.id = id, .op = KRC_OP_READ, .flags = KRC_F_SIGNALED, .nsge = 1, .total = len,
+		.key = key, .raddr = addr,
+	};
+
+	return rc_post(s, &w, &sge);
+}
+
+int rc_recv(struct rc_side *s, u64 id, void *buf, u32 len)
+{
+	const struct krc_rwr r = { .id = id, .room = len, .nsge = 1, .sge = { sge_of(buf, len) } };
+	int ret;
+
+	spin_lock_irq(&s->c.lock);
+	ret = krc_rq_add(&s->c, &r);
+	spin_unlock_irq(&s->c.lock);
+	krc_conn_push(&s->c);
+	return ret;
+}
+
+static void mr_free(void *mr)
+{
+	krc_mr_fini(mr);
+	synchronize_rcu();
+	kfree(mr);
+}
+
+struct krc_mr *rc_mr(struct kunit *test, struct rc_side *s, void *memory, u32 pages)
+{
+	struct krc_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	KUNIT_ASSERT_EQ(test, krc_mr_init(mr, &s->mrs, s, RC_MR_PAGES), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, mr_free, mr), 0);
+	for (i = 0; i < pages; i++)
+		mr->pending[i] = (uintptr_t)memory + i * PAGE_SIZE;
+	mr->npending = pages;
+	return mr;
+}
+
+int rc_reg(struct rc_side *s, u64 id, struct krc_mr *mr, u64 iova, u64 len, u32 access)
+{
+	const struct krc_swr w = {
+		.id = id, .op = KRC_OP_REG, .flags = KRC_F_SIGNALED, .mr = mr,
+		.map = { .iova = iova, .length = len, .shift = PAGE_SHIFT, .access = access,
+			 .key = rc_key(mr) },
+	};
+
+	return rc_post(s, &w, NULL);
+}
+
+int rc_inval(struct rc_side *s, u64 id, u32 key)
+{
+	const struct krc_swr w = {
+		.id = id, .op = KRC_OP_INVAL, .flags = KRC_F_SIGNALED, .key = key,
+	};
+
+	return rc_post(s, &w, NULL);
+}
+
+/* --- datagrams --- */
+
+void rc_runs(void)
+{
+	krc_queue_run(&rc->a.q);
+	krc_queue_run(&rc->b.q);
+	flush_work(&rc->a.q.work);
+	flush_work(&rc->b.q.work);
+}
+
+/* The nth datagram that waits, or NULL. */
+struct krc_buf *rc_nth(struct rc_side *s, unsigned int n)
+{
+	struct krc_buf *buf;
+
+	list_for_each_entry(buf, &s->sent, list)
+		if (!n--)
+			return buf;
+	return NULL;
+}
+
+/* A datagram arrives at the peer. Its sender doesn't know yet. */
+void rc_deliver(struct rc_side *s, struct krc_buf *buf)
+{
+	size_t len = buf->head_len + buf->piece_len;
+	u8 *copy = kmalloc(len, GFP_KERNEL);
+
+	if (WARN_ON(!copy))
+		return;
+	memcpy(copy, buf->head, buf->head_len);
+	if (buf->piece_len)
+		memcpy(copy + buf->head_len, buf->piece, buf->piece_len);
+	krc_message(&s->peer->q, copy, len);
+	kfree(copy);
+	rc_runs();
+}
+
+/* The send of a datagram completes. */
+void rc_end(struct rc_side *s, struct krc_buf *buf, int err)
+{
+	spin_lock_irq(&s->q.lock);
+	list_del(&buf->list);
+	s->nsent--;
+	spin_unlock_irq(&s->q.lock);
+	krc_sent(buf, err);
+}
+
+/* The nth datagram arrives, and its send completes. */
+void rc_arrive(struct rc_side *s, unsigned int n)
+{
+	struct krc_buf *buf = rc_nth(s, n);
+
+	if (WARN_ON(!buf))
+		return;
+	rc_deliver(s, buf);
+	rc_end(s, buf, 0);
+	rc_runs();
+}
+
+/* All datagrams arrive in order, and those that follow from them. */
+void rc_all(void)
+{
+	while (rc->a.nsent || rc->b.nsent)
+		rc_arrive(rc->a.nsent ? &rc->a : &rc->b, 0);
+}
+
+/* A datagram of the case's own making arrives. */
+void rc_inject(struct rc_side *to, const struct krc_dgram *d, const void *data, u32 len)
+{
+	struct krc_wire_dgram *copy = kzalloc(KRC_HDR + len, GFP_KERNEL);
+	size_t n;
+
+	if (WARN_ON(!copy))
+		return;
+	n = krc_build(copy, d);
+	if (len)
+		memcpy((u8 *)copy + n, data, len);
+	krc_message(&to->q, copy, n + len);
+	kfree(copy);
+	rc_runs();
+}
+
+/* --- begin and end --- */
+
+static void side_init(struct kunit *test, struct rc_side *s, struct rc_side *peer)
+{
+	const struct krc_conn_attr attr = {
+		.mrs = &s->mrs, .pd = s, .sends = RC_SENDS, .send_sges = 4, .recvs = RC_RECVS,
+	};
+	unsigned int i;
+
+	s->peer = peer;
+	INIT_LIST_HEAD(&s->sent);
+	krc_mrs_init(&s->mrs);
+	krc_queue_init(&s->q);
+	s->bufs = kunit_kcalloc(test, RC_BUFS, sizeof(*s->bufs), GFP_KERNEL);
+	s->memory = kunit_kzalloc(test, RC_MEMORY, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, s->bufs);
+	KUNIT_ASSERT_NOT_NULL(test, s->memory);
+	for (i = 0; i < RC_BUFS; i++) {
+		s->bufs[i].queue = &s->q;
+		list_add_tail(&s->bufs[i].list, &s->q.free);
+	}
+	KUNIT_ASSERT_EQ(test, krc_conn_init(&s->c, &attr), 0);
+	s->inited = true;
+}
+
+/* A ULP's connection ends at the latest when it destroys its queue pair. */
+static void side_end(struct rc_side *s)
+{
+	if (!s->inited)
+		return;
+	krc_stop(&s->c, KRC_BY_ULP, 0);
+	while (s->nsent)
+		rc_end(s, rc_nth(s, 0), 0);
+	krc_queue_run(&s->q);
+	krc_conn_fini(&s->c);
+	flush_work(&s->q.work);
+}
+
+int rc_scene_init(struct kunit *test)
+{
+	unsigned int i;
+	u8 *memory;
+
+	rc = kunit_kzalloc(test, sizeof(*rc), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, rc);
+	krc_revoke_ms = KOFI_NEVER_MS;
+	side_init(test, &rc->a, &rc->b);
+	side_init(test, &rc->b, &rc->a);
+	memory = rc->a.memory;
+	for (i = 0; i < RC_MEMORY; i++)
+		memory[i] = i * 7 + i / 251;
+	return 0;
+}
+
+void rc_scene_exit(struct kunit *test)
+{
+	if (!rc)
+		return;
+	rc->ended = true;
+	side_end(&rc->a);
+	side_end(&rc->b);
+	/* Regions were freed by actions of the case, which come later: none needs the lists. */
+}
+
+int rc_suite_init(struct kunit_suite *suite)
+{
+	krc_wq = alloc_workqueue("rc_scene", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	return krc_wq ? 0 : -ENOMEM;
+}
+
+void rc_suite_exit(struct kunit_suite *suite)
+{
+	destroy_workqueue(krc_wq);
+}
+
+static void side_open(struct kunit *test, struct rc_side *s, const struct krc_side *side,
+		      bool live)
+{
+	const struct krc_peer peer = { .queue = &s->q, .side = *side };
+
+	KUNIT_ASSERT_EQ(test, krc_conn_open(&s->c, &peer, live), 0);
+}
+
+/* Connect both sides, as cm.c does: the passive side is open first. */
+void rc_connect(struct kunit *test)
+{
+	struct krc_side a, b;
+
+	KUNIT_ASSERT_EQ(test, krc_conn_prepare(&rc->a.c, 4, 4), 0);
+	krc_conn_describe(&rc->a.c, &a);
+	a.datagram = 4608;
+	KUNIT_ASSERT_EQ(test, krc_conn_prepare(&rc->b.c, 4, 4), 0);
+	side_open(test, &rc->b, &a, false);
+	krc_conn_describe(&rc->b.c, &b);
+	b.datagram = 4608;
+	side_open(test, &rc->a, &b, true);
+	krc_conn_live(&rc->b.c);
+	krc_run(&rc->a.c);
+}

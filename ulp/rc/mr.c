@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Memory regions: see mr.h. */
+#include <linux/minmax.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/wait_bit.h>
+#include "conn.h"
+#include "mr.h"
+
+/**
+ * krc_mrs_init() - initialize the regions of a link
+ * @mrs: the regions
+ */
+void krc_mrs_init(struct krc_mrs *mrs)
+{
+	xa_init_flags(&mrs->xa, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
+	spin_lock_init(&mrs->lock);
+}
+
+/**
+ * krc_mrs_fini() - undo krc_mrs_init()
+ * @mrs: the regions, of which none is left
+ */
+void krc_mrs_fini(struct krc_mrs *mrs)
+{
+	WARN_ON_ONCE(!xa_empty(&mrs->xa));
+	xa_destroy(&mrs->xa);
+}
+
+/**
+ * krc_mr_init() - initialize a region
+ * @mr: the region, zeroed
+ * @mrs: the link's regions
+ * @pd: protection domain
+ * @max_pages: most pages of a registration
+ *
+ * Context: Process, sleeps.
+ * Return: 0 or -ENOMEM.
+ */
+int krc_mr_init(struct krc_mr *mr, struct krc_mrs *mrs, const void *pd, u32 max_pages)
+{
+	int ret;
+
+	mr->mrs = mrs;
+	mr->pd = pd;
+	mr->max_pages = max_pages;
+	spin_lock_init(&mr->lock);
+	INIT_LIST_HEAD(&mr->owned);
+	mr->pending = kcalloc(max_pages, 2 * sizeof(u64), GFP_KERNEL);
+	if (!mr->pending)
+		return -ENOMEM;
+	mr->pages = mr->pending + max_pages;
+	/* Cyclic, so that a late key of a peer meets no other region for long. */
+	ret = xa_alloc_cyclic_irq(&mrs->xa, &mr->index, mr, XA_LIMIT(1, KRC_INDEX_MAX),
+				  &mrs->next, GFP_KERNEL);
+	if (ret < 0) {
+		kfree(min(mr->pages, mr->pending));
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void krc_mr_disown(struct krc_mr *mr)
+{
+	lockdep_assert_held(&mr->mrs->lock);
+	list_del_init(&mr->owned);
+	WRITE_ONCE(mr->conn, NULL);
+}
+
+/* The last access has ended: wake those that wait for the region. */
+static void krc_mr_freed(struct krc_mr *mr)
+{
+	struct krc_conn *waiter = mr->waiter;
+
+	lockdep_assert_held(&mr->lock);
+	mr->state = KRC_MR_FREE;
+	mr->waiter = NULL;
+	wake_up_var(&mr->users);
+	if (mr->conn)
+		krc_conn_kick(mr->conn);
+	if (waiter) {
+		krc_conn_kick(waiter);
+		krc_conn_put(waiter);
+	}
+}
+
+/* No new access begins from here on. */
+static void krc_mr_end(struct krc_mr *mr)
+{
+	lockdep_assert_held(&mr->lock);
+	if (mr->state != KRC_MR_VALID)
+		return;
+	mr->state = mr->users ? KRC_MR_INVALIDATING : KRC_MR_FREE;
+}
+
+/* An access begins at once or not at all, so the last of them ends soon. */
+static bool krc_mr_unused(struct krc_mr *mr)
+{
+	bool unused;
+
+	spin_lock_irq(&mr->lock);
+	unused = !mr->users;
+	spin_unlock_irq(&mr->lock);
+	return unused;
+}
+
+/**
+ * krc_mr_fini() - undo krc_mr_init()
+ * @mr: the region. Its memory must stay for an RCU grace period
+ *
+ * If the region is valid, it is invalidated.
+ * Context: Process, sleeps until all accesses have ended.
+ */
+void krc_mr_fini(struct krc_mr *mr)
+{
+	xa_erase_irq(&mr->mrs->xa, mr->index);
+	spin_lock_irq(&mr->mrs->lock);
+	spin_lock(&mr->lock);
+	krc_mr_end(mr);
+	krc_mr_disown(mr);
+	spin_unlock(&mr->lock);
+	spin_unlock_irq(&mr->mrs->lock);
+	wait_var_event(&mr->users, krc_mr_unused(mr));
+	kfree(min(mr->pages, mr->pending));
+}
+
+static bool krc_map_ok(const struct krc_mr *mr, const struct krc_mr_map *map)
+{
+	u64 past, first = map->iova & ((1ULL << map->shift) - 1);
+
+	return map->length && mr->npending && !check_add_overflow(map->iova, map->length, &past) &&
+	       map->length <= ((u64)mr->npending << map->shift) - first;
+}
+
+static void krc_mr_own(struct krc_mr *mr, struct krc_conn *c)
+{
+	spin_lock(&mr->mrs->lock);
+	list_move(&mr->owned, &c->mrs_owned);
+	spin_lock(&mr->lock);
+	WRITE_ONCE(mr->conn, c);
+	spin_unlock(&mr->lock);
+	spin_unlock(&mr->mrs->lock);
+}
+
+/**
+ * krc_mr_register() - make a region's key valid
+ * @mr: the region
+ * @c: the connection that registers it
+ * @map: the mapping of the region's pending pages
+ *
+ * Context: krc_conn.lock is held.
+ * Return: 0; -EBUSY if the region will be free later: then krc_conn_kick() is called for @c; or
+ * -EINVAL.
+ */
+int krc_mr_register(struct krc_mr *mr, struct krc_conn *c, const struct krc_mr_map *map)
+{
+	int ret = 0;
+
+	lockdep_assert_held(&c->lock);
+	if (mr->pd != c->pd || KRC_KEY_INDEX(map->key) != mr->index || !krc_map_ok(mr, map))
+		return -EINVAL;
+	/* Before it becomes valid, so that a connection's end finds the region. */
+	if (READ_ONCE(mr->conn) != c)
+		krc_mr_own(mr, c);
+	spin_lock(&mr->lock);
+	if (mr->state == KRC_MR_FREE) {
+		mr->map = *map;
+		swap(mr->pages, mr->pending);
+		mr->npages = mr->npending;
+		mr->gen++;
+		mr->state = KRC_MR_VALID;
+	} else {
+		ret = mr->state == KRC_MR_VALID ? -EINVAL : -EBUSY;
+	}
+	spin_unlock(&mr->lock);
+	return ret;
+}
+
+/* The peer of @c may invalidate the key: it is valid, and the connection gave it to the peer. */
+static bool krc_mr_is_peers(const struct krc_mr *mr, const struct krc_conn *c, u32 key)
+{
+	return mr->state == KRC_MR_VALID && mr->map.key == key && mr->conn == c &&
+	       mr->map.access & KRC_ACCESS_REMOTE;
+}
+
+/**
+ * krc_mr_invalidate() - end a key's validity
+ * @c: the connection by which this is asked for
+ * @key: the key
+ * @by_peer: the peer asks. Then the region must be valid, and of this connection
+ * @turn: result, for krc_mr_busy()
+ *
+ * krc_conn_kick() is called for @c when the region is free, unless it is at the return.
+ * Context: krc_conn.lock is held.
+ * Return: 0 or -EINVAL.
+ */
+int krc_mr_invalidate(struct krc_conn *c, u32 key, bool by_peer, struct krc_mr_turn *turn)
+{
+	struct krc_mr *mr;
+	int ret = -EINVAL;
+
+	lockdep_assert_held(&c->lock);
+	rcu_read_lock();
+	mr = xa_load(&c->mrs->xa, KRC_KEY_INDEX(key));
+	if (!mr || mr->pd != c->pd)
+		goto out;
+	spin_lock(&mr->lock);
+	if (by_peer ? krc_mr_is_peers(mr, c, key) :
+		      mr->state != KRC_MR_VALID || mr->map.key == key) {
+		*turn = (struct krc_mr_turn){ .index = mr->index, .gen = mr->gen };
+		krc_mr_end(mr);
+		if (mr->state == KRC_MR_INVALIDATING && mr->conn != c && !mr->waiter)
+			mr->waiter = krc_conn_get(c);
+		ret = 0;
+	}
+	spin_unlock(&mr->lock);
+out:
+	rcu_read_unlock();
+	return ret;
+}
+
+/**
+ * krc_mr_busy() - check whether the end of a registration is complete
+ * @mrs: the link's regions
+ * @turn: from krc_mr_invalidate()
+ *
+ * Context: Any.
+ * Return: true while accesses go on.
+ */
+bool krc_mr_busy(struct krc_mrs *mrs, const struct krc_mr_turn *turn)
+{
+	struct krc_mr *mr;
+	unsigned long flags;
+	bool busy = false;
+
+	rcu_read_lock();
+	mr = xa_load(&mrs->xa, turn->index);
+	if (mr) {
+		spin_lock_irqsave(&mr->lock, flags);
+		busy = mr->gen == turn->gen && mr->state == KRC_MR_INVALIDATING;
+		spin_unlock_irqrestore(&mr->lock, flags);
+	}
+	rcu_read_unlock();
+	return busy;
+}
+
+/**
+ * krc_mrs_revoke() - invalidate all regions that a connection has registered
+ * @c: the connection, stopped
+ *
+ * Accesses by @c itself may go on after the return.
+ * Context: Process.
+ */
+void krc_mrs_revoke(struct krc_conn *c)
+{
+	struct krc_mr *mr;
+
+	spin_lock_irq(&c->mrs->lock);
+	while ((mr = list_first_entry_or_null(&c->mrs_owned, struct krc_mr, owned))) {
+		spin_lock(&mr->lock);
+		krc_mr_end(mr);
+		krc_mr_disown(mr);
+		spin_unlock(&mr->lock);
+	}
+	spin_unlock_irq(&c->mrs->lock);
+}
+
+static bool krc_mr_allows(const struct krc_mr *mr, const struct krc_conn *c, u32 key, u64 addr,
+			  u64 len, u32 access)
+{
+	const struct krc_mr_map *map = &mr->map;
+
+	/* A peer reaches only what its own connection has registered. */
+	return mr->state == KRC_MR_VALID && map->key == key && mr->pd == c->pd &&
+	       (!(access & KRC_ACCESS_REMOTE) || mr->conn == c) && !(access & ~map->access) &&
+	       addr >= map->iova && len <= map->length && addr - map->iova <= map->length - len;
+}
+
+/**
+ * krc_mr_use() - begin an access to a region
+ * @c: the connection that needs it
+ * @key: the key
+ * @addr: the address
+ * @len: number of bytes
+ * @access: required KRC_ACCESS_* bits; none for reading by this side
+ *
+ * Context: Any.
+ * Return: the region, for krc_mr_put(); or NULL if the access isn't allowed.
+ */
+struct krc_mr *krc_mr_use(struct krc_conn *c, u32 key, u64 addr, u64 len, u32 access)
+{
+	struct krc_mr *mr;
+	unsigned long flags;
+	bool allowed;
+
+	rcu_read_lock();
+	mr = xa_load(&c->mrs->xa, KRC_KEY_INDEX(key));
+	if (mr) {
+		spin_lock_irqsave(&mr->lock, flags);
+		allowed = krc_mr_allows(mr, c, key, addr, len, access);
+		mr->users += allowed;
+		spin_unlock_irqrestore(&mr->lock, flags);
+		if (!allowed)
+			mr = NULL;
+	}
+	rcu_read_unlock();
+	return mr;
+}
+
+/**
+ * krc_mr_hold() - begin another access like one that goes on
+ * @mr: the region
+ *
+ * Context: Any.
+ */
+void krc_mr_hold(struct krc_mr *mr)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&mr->lock, flags);
+	mr->users++;
+	spin_unlock_irqrestore(&mr->lock, flags);
+}
+
+/**
+ * krc_mr_put() - end an access
+ * @mr: the region, or NULL
+ *
+ * Context: Any.
+ */
+void krc_mr_put(struct krc_mr *mr)
+{
+	unsigned long flags;
+
+	if (!mr)
+		return;
+	/* Under RCU: the region's owner may free it as soon as it has no users. */
+	rcu_read_lock();
+	spin_lock_irqsave(&mr->lock, flags);
+	if (!WARN_ON_ONCE(!mr->users) && !--mr->users) {
+		if (mr->state == KRC_MR_INVALIDATING)
+			krc_mr_freed(mr);
+		else
+			wake_up_var(&mr->users);
+	}
+	spin_unlock_irqrestore(&mr->lock, flags);
+	rcu_read_unlock();
+}
+
+/**
+ * krc_mr_piece() - find memory of a region
+ * @mr: the region, in use
+ * @addr: address within the access
+ * @len: bytes that are wanted; takes the number of those that are contiguous
+ *
+ * Context: Any.
+ * Return: the memory.
+ */
+void *krc_mr_piece(const struct krc_mr *mr, u64 addr, u32 *len)
+{
+	u64 size = 1ULL << mr->map.shift;
+	u64 offset = addr - mr->map.iova + (mr->map.iova & (size - 1));
+
+	*len = min_t(u64, *len, size - (offset & (size - 1)));
+	return (void *)(uintptr_t)(mr->pages[offset >> mr->map.shift] + (offset & (size - 1)));
+}
+
+/**
+ * krc_mr_copy() - write into a region
+ * @mr: the region, in use
+ * @addr: address within the access
+ * @data: the data
+ * @len: bytes of @data
+ *
+ * Context: Any.
+ */
+void krc_mr_copy(const struct krc_mr *mr, u64 addr, const void *data, u32 len)
+{
+	u32 done, n;
+	void *to;
+
+	for (done = 0; done < len; done += n) {
+		n = len - done;
+		to = krc_mr_piece(mr, addr + done, &n);
+		memcpy(to, data + done, n);
+	}
+}
