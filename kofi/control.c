@@ -428,7 +428,8 @@ EXPORT_SYMBOL_NS_GPL(fi_cancel, KOFI);
  * the call returns 0, neither the device nor the provider accesses the buffers of these
  * operations. Operations with other peers go on, and so does the endpoint.
  *
- * The call doesn't wait for operations that are posted while it runs.
+ * The call doesn't wait for operations that are posted while it runs. Meanwhile fi_close() of the
+ * endpoint returns -EBUSY. Removal of the device ends the wait.
  *
  * On fabric efa, a message that was ended leaves a gap in the numbers that the peer would wait for.
  * So a peer with outstanding sends or arriving messages is dead for the endpoint afterwards, and
@@ -439,13 +440,22 @@ EXPORT_SYMBOL_NS_GPL(fi_cancel, KOFI);
  * Context: Process context; sleeps. Not from a completion handler.
  * Return: 0; -ETIMEDOUT if the device still has some of the operations, which complete later;
  * -EHOSTUNREACH if @addr isn't in the address vector; -FI_EOPBADSTATE before fi_enable();
- * -ENODEV when the device went away: its removal completes all operations; -ENOMEM, and nothing was
- * ended; -EINVAL, -EOPNOTSUPP, -EDEADLK.
+ * -ENODEV when the device went away: its removal completes all operations, and buffers are in use
+ * until then; -ENOMEM, and nothing was ended; -EINVAL, -EOPNOTSUPP, -EDEADLK.
  */
 int fi_flush(struct fid_ep *ep, fi_addr_t addr, unsigned int timeout_ms)
 {
-	return KOFI_CALL(ep ? &ep->fid : NULL, FI_CLASS_EP, ep->ops, flush, 0, ep, addr,
-			 timeout_ms);
+	int ret = kofi_enter(ep ? &ep->fid : NULL, FI_CLASS_EP);
+
+	if (ret)
+		return ret;
+	if (!ep->ops || !ep->ops->flush)
+		return -EOPNOTSUPP;
+	if (!kofi_node_get(ep->fid.node))
+		return -EINVAL;
+	ret = ep->ops->flush(ep, addr, timeout_ms);
+	kofi_node_put(ep->fid.node);
+	return ret;
 }
 EXPORT_SYMBOL_NS_GPL(fi_flush, KOFI);
 

@@ -224,6 +224,41 @@ static int kefa_ep_disable(struct kefa_ep *ep)
 }
 
 /**
+ * kefa_ep_await() - wait for the end of operations
+ * @ep: the endpoint
+ * @busy: returns whether there still are some; called under kefa_ep.lock
+ * @arg: argument of @busy
+ * @timeout_ms: longest time to wait
+ *
+ * Looks at intervals, so that the data path doesn't pay for it. The first ones are short.
+ *
+ * Context: Process context; sleeps.
+ * Return: 0 or -ETIMEDOUT.
+ */
+int kefa_ep_await(struct kefa_ep *ep, bool (*busy)(struct kefa_ep *ep, const void *arg),
+		  const void *arg, unsigned int timeout_ms)
+{
+	const ktime_t end = ktime_add_ms(ktime_get(), timeout_ms);
+	unsigned int nap = 1;
+	bool left;
+
+	for (;;) {
+		spin_lock_bh(&ep->lock);
+		left = busy(ep, arg);
+		/* The reader that would poll may be the task that waits here. */
+		if (left)
+			kefa_ep_kick(ep);
+		spin_unlock_bh(&ep->lock);
+		if (!left)
+			return 0;
+		if (ktime_after(ktime_get(), end))
+			return -ETIMEDOUT;
+		msleep(nap);
+		nap = min(nap * 2, (unsigned int)KEFA_QUIET_MS);
+	}
+}
+
+/**
  * kefa_ep_control() - enable or disable an endpoint, or get or set its flags
  * @fid: the endpoint
  * @command: FI_ENABLE, FI_DISABLE or another command of fi_control()

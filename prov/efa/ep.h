@@ -31,8 +31,8 @@ struct seq_file;
 #define KEFA_WATCH_MS	20
 #endif
 
-/* Time between two looks at what fi_flush() waits for, in microseconds. */
-#define KEFA_QUIET_US	1000
+/* Longest time between two looks at what fi_flush() waits for. */
+#define KEFA_QUIET_MS	50
 
 enum {
 	/* Maximum work requests that wait for one doorbell, and parts of one RMA. */
@@ -297,6 +297,8 @@ void kefa_ep_init(struct kefa_ep *ep, const struct kefa_ep_kind *kind,
 int kefa_ep_add(struct kefa_ep *ep);
 void kefa_ep_stop(struct kefa_ep *ep);
 int kefa_ep_bind(struct fid *fid, struct fid *bfid, u64 flags);
+int kefa_ep_await(struct kefa_ep *ep, bool (*busy)(struct kefa_ep *ep, const void *arg),
+		  const void *arg, unsigned int timeout_ms);
 int kefa_ep_control(struct fid *fid, int command, void *arg);
 int kefa_set_rnr(struct kefa_ep *ep, u32 *option, size_t value, u32 max, u32 any);
 void kefa_ep_halt(struct kefa_ep *ep, int err);

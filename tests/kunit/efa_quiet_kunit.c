@@ -85,6 +85,7 @@ static void quiet_waits(struct kunit *test)
 	efake_wr_done(efake_sent(scene->qp, 1), 0);
 	efa_expect_done(test, scene, 2);
 	msleep(SHORT_MS);
+	KUNIT_EXPECT_EQ(test, fi_close(&scene->ep->fid), -EBUSY);
 	KUNIT_EXPECT_FALSE(test, READ_ONCE(flush.done));
 	/* Later operations aren't waited for, even in a slot that was waited for. */
 	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 4), 0);

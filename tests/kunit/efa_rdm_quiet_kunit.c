@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Ending the operations with one peer of fabric efa, fi_flush(). */
+#include "crew.h"
 #include "efa_rdm_scene.h"
 
 #define SHORT_MS	20
+#define LONG_MS		20000
 
 static int flush(struct rdm_pair *pair, int at)
 {
 	return fi_flush(pair->end[at].ep, pair->end[at].peer, SHORT_MS);
+}
+
+static void flush_long(struct kofi_thread *thread)
+{
+	struct rdm_end *end = thread->arg;
+
+	thread->ret = fi_flush(end->ep, end->peer, LONG_MS);
 }
 
 static void send_works(struct kunit *test, struct rdm_pair *pair, u64 tag)
@@ -100,6 +109,48 @@ static void quiet_readable(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm_regions(&pair->end[0]), regions);
 }
 
+/* A receive that has completed uses no memory, though its RECEIPT is still due. */
+static void quiet_owing(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	struct kvec iov = { pair->out, 100 };
+	struct fi_msg_tagged msg = {
+		.addr = pair->end[0].peer, .tag = 1, .context = (void *)2,
+	};
+
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, 100);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 100, 1, 1), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsendmsg(pair->end[0].ep, &msg, FI_DELIVERY_COMPLETE), 0);
+	KUNIT_ASSERT_NOT_NULL(test, rdm_run_until(pair, 1, KEFA_RECEIPT_PKT));
+	rdm_expect(test, &pair->end[1], 1, 100);
+	KUNIT_EXPECT_EQ(test, flush(pair, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.deaths, 0);
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 2, 100);
+	send_works(test, pair, 3);
+}
+
+/* The device is removed at any time while the call waits. */
+static void quiet_removed(struct kunit *test)
+{
+	struct kofi_thread thread;
+	struct rdm_pair *pair;
+	unsigned int i;
+
+	for (i = 0; i < 10; i++) {
+		pair = rdm_ready_pair(test, NULL);
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 100, 1, 1), 0);
+		kofi_thread_start(test, &thread, flush_long, &pair->end[0]);
+		usleep_range(100 * i, 100 * i + 100);
+		efake_remove(pair->fake);
+		kofi_thread_join(test, &thread);
+		KUNIT_EXPECT_TRUE(test, !thread.ret || thread.ret == -ENODEV);
+		KUNIT_EXPECT_EQ(test, rdm_read(&pair->end[0]).ret, -FI_EAVAIL);
+		EFA_CLOSE(test, pair->end[0].ep);
+		EFA_CLOSE(test, pair->end[1].ep);
+	}
+}
+
 /* A receive whose message has begun ends, and nothing is written to its buffer any more. */
 static void quiet_arriving(struct kunit *test)
 {
@@ -123,6 +174,8 @@ static struct kunit_case rdm_quiet_cases[] = {
 	KUNIT_CASE(quiet_sent),
 	KUNIT_CASE(quiet_waiting),
 	KUNIT_CASE(quiet_readable),
+	KUNIT_CASE(quiet_owing),
+	KUNIT_CASE(quiet_removed),
 	KUNIT_CASE(quiet_arriving),
 	{}
 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Ending the operations with one peer, for fi_flush(). Operations that aren't posted end at once.
- * The device doesn't give work requests back, so the call waits until it completes them. Slots
+ * Ending the operations with one peer, for fi_flush(). Work requests that wait to be resent, and
+ * pieces that wait for a slot, end at once. The device doesn't give work requests back, so the call
+ * waits until it completes them; those that are held for the next doorbell are posted before. Slots
  * record the address handle, which all endpoints of a device share, but not the queue pair: without
  * FI_OPT_RNR_TIMEOUT the call also waits for what was posted to the peer's neighbours before.
  */
-#include <linux/iopoll.h>
 #include <linux/slab.h>
 #include "../kefa.h"
 #include "path.h"
@@ -48,20 +48,17 @@ static int kefa_quiet_begin(struct kefa_ep *ep, fi_addr_t addr, u64 *ids)
 	return 0;
 }
 
-static u32 kefa_quiet_left(struct kefa_ep *ep, const u64 *ids)
+static bool kefa_quiet_busy(struct kefa_ep *ep, const void *arg)
 {
 	const struct kefa_direct *direct = to_kefa_direct(ep);
-	u32 slot, left = 0;
+	const u64 *ids = arg;
+	u32 slot;
 
-	spin_lock_bh(&ep->lock);
+	lockdep_assert_held(&ep->lock);
 	for (slot = 0; slot < ep->tx.base.size; slot++)
-		left += direct->ops[slot].state != KEFA_OP_FREE &&
-			direct->ops[slot].id == ids[slot];
-	/* The reader may be the task that waits here. */
-	if (left)
-		kefa_ep_kick(ep);
-	spin_unlock_bh(&ep->lock);
-	return left;
+		if (direct->ops[slot].state != KEFA_OP_FREE && direct->ops[slot].id == ids[slot])
+			return true;
+	return false;
 }
 
 /**
@@ -79,7 +76,6 @@ int kefa_direct_quiet(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeou
 {
 	struct kefa_ep *ep = to_kefa_ep(ep_fid);
 	u64 *ids;
-	u32 left;
 	int ret;
 
 	ids = kmalloc_array(ep->tx.base.size, sizeof(*ids), GFP_KERNEL);
@@ -88,8 +84,7 @@ int kefa_direct_quiet(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeou
 	spin_lock_bh(&ep->lock);
 	ret = kefa_quiet_begin(ep, addr, ids);
 	kefa_ep_unlock_tell(ep, false);
-	ret = ret ?: read_poll_timeout(kefa_quiet_left, left, !left, KEFA_QUIET_US,
-				       (u64)timeout_ms * USEC_PER_MSEC + 1, false, ep, ids);
+	ret = ret ?: kefa_ep_await(ep, kefa_quiet_busy, ids, timeout_ms);
 	kfree(ids);
 	return ret;
 }

@@ -4,28 +4,39 @@
  * back without a gap, so a peer with operations dies. Then this waits until the device is done with
  * them, and has invalidated the memory that the peer could read.
  */
-#include <linux/iopoll.h>
 #include "rdm.h"
 
 /*
- * Operations, and whole messages that have only a send slot. An operation in KEFA_ROP_UNTOLD waits
- * only for room in the completion queue, which the caller's reader makes.
+ * An operation whose completion is written uses no memory of the ULP's, though it may still owe an
+ * answer. One whose completion only waits for room in the queue doesn't, either, and the caller may
+ * be the reader that makes the room.
  */
-static u32 kefa_rdm_quiet_left(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+static bool kefa_rop_uses(const struct kefa_rop *rop, const struct kefa_rpeer *peer)
 {
-	const u32 over = BIT(KEFA_ROP_FREE) | BIT(KEFA_ROP_LISTED) | BIT(KEFA_ROP_UNTOLD);
-	u32 i, left = 0;
-
-	lockdep_assert_held(&rdm->ep.lock);
-	for (i = 0; i < rdm->rops.size; i++)
-		left += !(over & BIT(rdm->rops.ops[i].state)) &&
-			rdm->rops.ops[i].peer == peer;
-	for (i = 0; rdm->ts && i < rdm->nts; i++)
-		left += rdm->ts[i].state != KEFA_TS_FREE && rdm->ts[i].whole &&
-			rdm->ts[i].peer == peer;
-	return left;
+	if (rop->state == KEFA_ROP_FREE || rop->state == KEFA_ROP_LISTED || rop->peer != peer)
+		return false;
+	return !(rop->flags & KEFA_ROP_TOLD) && (rop->wrs || !kefa_rop_untold(rop));
 }
 
+/* Operations, and whole messages, which have only a send slot. @arg is only compared. */
+static bool kefa_rdm_quiet_busy(struct kefa_ep *ep, const void *arg)
+{
+	const struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	const struct kefa_rpeer *peer = arg;
+	u32 i;
+
+	lockdep_assert_held(&ep->lock);
+	for (i = 0; i < rdm->rops.size; i++)
+		if (kefa_rop_uses(&rdm->rops.ops[i], peer))
+			return true;
+	for (i = 0; rdm->ts && i < rdm->nts; i++)
+		if (rdm->ts[i].state != KEFA_TS_FREE && rdm->ts[i].whole &&
+		    rdm->ts[i].peer == peer)
+			return true;
+	return false;
+}
+
+/* Return: 0 with the peer in @found, if its operations must be waited for; or a negative errno. */
 static int kefa_rdm_quiet_begin(struct kefa_rdm *rdm, fi_addr_t addr,
 				const struct kefa_rpeer **found)
 {
@@ -39,27 +50,13 @@ static int kefa_rdm_quiet_begin(struct kefa_rdm *rdm, fi_addr_t addr,
 	peer = kefa_peers_at(&rdm->peers, addr);
 	if (!peer)
 		return -EHOSTUNREACH;
-	*found = peer;
 	kefa_rdm_fail_directed(rdm, peer, ECANCELED);
-	if (kefa_rdm_quiet_left(rdm, peer)) {
-		kefa_rdm_kill(rdm, peer, ECANCELED, 0);
-		kefa_rdm_pump(rdm);
-	}
+	if (!kefa_rdm_quiet_busy(&rdm->ep, peer))
+		return 0;
+	*found = peer;
+	kefa_rdm_kill(rdm, peer, ECANCELED, 0);
+	kefa_rdm_pump(rdm);
 	return 0;
-}
-
-/* @peer is only compared: the ULP may remove it meanwhile, against the rule. */
-static u32 kefa_rdm_quiet_look(struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
-{
-	u32 left;
-
-	spin_lock_bh(&rdm->ep.lock);
-	left = kefa_rdm_quiet_left(rdm, peer);
-	/* The reader may be the task that waits here. */
-	if (left)
-		kefa_ep_kick(&rdm->ep);
-	spin_unlock_bh(&rdm->ep.lock);
-	return left;
 }
 
 /**
@@ -75,14 +72,13 @@ static u32 kefa_rdm_quiet_look(struct kefa_rdm *rdm, const struct kefa_rpeer *pe
  */
 int kefa_rdm_quiet(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeout_ms)
 {
-	struct kefa_rdm *rdm = to_kefa_rdm(to_kefa_ep(ep_fid));
-	const struct kefa_rpeer *peer;
-	u32 left;
+	struct kefa_ep *ep = to_kefa_ep(ep_fid);
+	const struct kefa_rpeer *peer = NULL;
 	int ret;
 
-	spin_lock_bh(&rdm->ep.lock);
-	ret = kefa_rdm_quiet_begin(rdm, addr, &peer);
-	kefa_ep_unlock_tell(&rdm->ep, false);
-	return ret ?: read_poll_timeout(kefa_rdm_quiet_look, left, !left, KEFA_QUIET_US,
-					(u64)timeout_ms * USEC_PER_MSEC + 1, false, rdm, peer);
+	spin_lock_bh(&ep->lock);
+	ret = kefa_rdm_quiet_begin(to_kefa_rdm(ep), addr, &peer);
+	kefa_ep_unlock_tell(ep, false);
+	/* The peer is dead, so nothing can be posted to it meanwhile. */
+	return ret || !peer ? ret : kefa_ep_await(ep, kefa_rdm_quiet_busy, peer, timeout_ms);
 }

@@ -79,20 +79,24 @@ int kefa_tx_init(struct kefa_rdm *rdm)
  */
 void kefa_tx_fini(struct kefa_rdm *rdm, bool reaches)
 {
-	struct kefa_ts *ts;
+	struct kefa_ts *all, *ts;
 	u32 i;
 
-	for (i = 0; rdm->ts && i < rdm->nts; i += KEFA_TS_PER_PAGE) {
-		ts = &rdm->ts[i];
+	/* fi_flush() and fi_av_remove() look at the slots, also while the device is removed. */
+	spin_lock_bh(&rdm->ep.lock);
+	all = rdm->ts;
+	rdm->ts = NULL;
+	rdm->ts_free = NULL;
+	spin_unlock_bh(&rdm->ep.lock);
+	for (i = 0; all && i < rdm->nts; i += KEFA_TS_PER_PAGE) {
+		ts = &all[i];
 		if (!ts->hdr)
 			continue;
 		kefa_dma_unmap(rdm->ep.dma, ts->dma, PAGE_SIZE, DMA_TO_DEVICE);
 		if (!reaches)
 			free_page((unsigned long)ts->hdr);
 	}
-	kvfree(rdm->ts);
-	rdm->ts = NULL;
-	rdm->ts_free = NULL;
+	kvfree(all);
 }
 
 /* Clear the fields that are clear in a free slot. */
