@@ -14,9 +14,11 @@
 #include <linux/slab.h>
 
 #define ROOM	SZ_1M
+#define PATH	"/kofiblk_store_kunit"
 
 static struct scene {
 	struct kbs_store	store;
+	struct kbs_export	export;
 	struct page	*page;
 	struct bio_vec	bvec;
 	int		punch_err;	/* returned for each hole, if it isn't 0 */
@@ -74,7 +76,7 @@ static void open_file(struct kunit *test)
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
 	file->f_op = &file_ops;
-	scene->store = (struct kbs_store) { .file = file };
+	scene->store = (struct kbs_store) { .file = file, .epoch = 1 };
 	scene->store.since = filemap_sample_wb_err(file->f_mapping);
 	kbs_store_limits_file(&scene->store);
 }
@@ -143,15 +145,77 @@ static void loses_at_the_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
 	KUNIT_EXPECT_EQ(test, kbs_store_close(&scene->store), 0);
 	KUNIT_EXPECT_EQ(test, scene->fsyncs, 1U);
+	KUNIT_EXPECT_EQ(test, scene->store.epoch, 1ULL);
 	open_file(test);
 	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
 	writeback_fails();
 	KUNIT_EXPECT_EQ(test, kbs_store_close(&scene->store), -EIO);
+	KUNIT_EXPECT_EQ(test, scene->store.epoch, 0ULL);
 	/* As kbs_store_open() with a lost error. */
 	open_file(test);
 	scene->store.lost = -EIO;
 	KUNIT_EXPECT_EQ(test, kbs_store_flush(&scene->store), -EIO);
 	KUNIT_EXPECT_EQ(test, kbs_store_close(&scene->store), -EIO);
+	KUNIT_EXPECT_EQ(test, scene->store.epoch, 0ULL);
+}
+
+/* Each write to a stable store is flushed before it is completed. */
+static void writes_through(struct kunit *test)
+{
+	open_file(test);
+	scene->store.stable = true;
+	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), 0);
+	KUNIT_EXPECT_EQ(test, scene->fsyncs, 1U);
+	KUNIT_EXPECT_EQ(test, file_rw(test, false, false), 0);
+	KUNIT_EXPECT_EQ(test, scene->fsyncs, 1U);
+	scene->punch_err = 0;
+	KUNIT_EXPECT_EQ(test, kbs_store_zeroes(&scene->store, 0, PAGE_SIZE, false, false), 0);
+	KUNIT_EXPECT_EQ(test, scene->fsyncs, 2U);
+	scene->fsync_err = -EIO;
+	KUNIT_EXPECT_EQ(test, file_rw(test, true, false), -EIO);
+}
+
+static bool opened(struct kunit *test)
+{
+	struct kbs_store *store = &scene->store;
+
+	KUNIT_EXPECT_EQ(test, kbs_store_open(store, &scene->export), 0);
+	return store->file;
+}
+
+/* Clients need flushes only if the store isn't stable. An epoch is random, or the one kept. */
+static void opens(struct kunit *test)
+{
+	struct kbs_store *store = &scene->store;
+	struct file *file;
+	loff_t pos = 0;
+	u64 epoch;
+
+	file = filp_open(PATH, O_CREAT | O_RDWR | O_LARGEFILE, 0600);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
+	KUNIT_EXPECT_EQ(test, kernel_write(file, page_address(scene->page), PAGE_SIZE, &pos),
+			(ssize_t)PAGE_SIZE);
+	filp_close(file, NULL);
+	scene->export.path = PATH;
+	if (!opened(test))
+		return;
+	epoch = store->epoch;
+	KUNIT_EXPECT_NE(test, epoch, 0ULL);
+	KUNIT_EXPECT_TRUE(test, store->disk.flags & KOFIBLK_DISK_WRITE_CACHE);
+	KUNIT_EXPECT_EQ(test, kbs_store_close(store), 0);
+	KUNIT_EXPECT_EQ(test, store->epoch, epoch);
+	scene->export.epoch = epoch;
+	scene->export.stable = true;
+	if (!opened(test))
+		return;
+	KUNIT_EXPECT_EQ(test, store->epoch, epoch);
+	KUNIT_EXPECT_FALSE(test, store->disk.flags & KOFIBLK_DISK_WRITE_CACHE);
+	KUNIT_EXPECT_EQ(test, kbs_store_close(store), 0);
+	scene->export.epoch = 0;
+	if (!opened(test))
+		return;
+	KUNIT_EXPECT_NE(test, store->epoch, epoch);
+	KUNIT_EXPECT_EQ(test, kbs_store_close(store), 0);
 }
 
 /* A write with FUA gets the error of another write, and so do later flushes. */
@@ -265,6 +329,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(loses_at_the_end),
 	KUNIT_CASE(loses_before_fua),
 	KUNIT_CASE(loses_unheard),
+	KUNIT_CASE(writes_through),
+	KUNIT_CASE(opens),
 	KUNIT_CASE(fsync_fails),
 	KUNIT_CASE(writes_for_others),
 	KUNIT_CASE(holes),

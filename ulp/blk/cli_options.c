@@ -153,9 +153,9 @@ int kbc_options_parse(struct kbc_options *opts, char *text)
 	opts->queues = KOFIBLK_QUEUES_MAX;
 	opts->depth = 64;
 	opts->max_io = SZ_1M;
-	/* The times are those of nvme. */
+	/* As with nvme, but a disk that is mounted isn't removed because its server is away. */
 	opts->reconnect_delay = 10;
-	opts->ctrl_loss_tmo = 600;
+	opts->ctrl_loss_tmo = -1;
 	opts->fast_io_fail_tmo = -1;
 	opts->keep_alive_tmo = 5;
 	while (!ret && (option = strsep(&text, ",\n")))

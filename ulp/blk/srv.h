@@ -32,6 +32,7 @@
 #include <kofi/ulp_net.h>
 #include "wire.h"
 
+struct kbs_export;
 struct kbs_session;
 
 extern struct mutex kbs_lock;
@@ -45,17 +46,17 @@ struct kbs_store {
 	struct file		*file;
 	struct block_device	*bdev;	/* NULL for a file */
 	bool			read_only;
+	bool			stable;	/* a write that was replied to survives a crash */
 	/* One per store, so that a store that hangs doesn't delay the requests of others. */
 	struct workqueue_struct	*wq;	/* for work that may wait for the store */
 	struct bio_set		bios;
 	errseq_t		since;	/* errors of the file's mapping at open */
 	int			lost;	/* errno of the first lost write, or 0 */
 	struct kofiblk_disk_msg	disk;	/* properties sent to clients */
-	u64			epoch;	/* random, new whenever the store is opened */
+	u64			epoch;	/* not 0 but after kbs_store_close() */
 };
 
-int kbs_store_open(struct kbs_store *store, const char *path, bool read_only, bool direct,
-		   int lost);
+int kbs_store_open(struct kbs_store *store, const struct kbs_export *export);
 int kbs_store_close(struct kbs_store *store);
 u64 kbs_store_bytes(const struct kbs_store *store);
 
@@ -108,9 +109,11 @@ struct kbs_export {
 	char			*path;
 	u32			read_only;
 	u32			direct;		/* O_DIRECT for a file */
+	u32			stable;		/* write through all caches */
 	u32			allow_any;
 	uuid_t			uuid;
 	int			lost;	/* kbs_store.lost when the store was last closed */
+	u64			epoch;	/* for the next kbs_store_open(), or 0 for a new one */
 	struct list_head	client_list;	/* under kbs_lock */
 	struct kbs_store	store;	/* valid while conf.open */
 };

@@ -78,6 +78,9 @@ static ssize_t kbs_text_store(struct kbs_conf *conf, char **field, char first, c
 			kfree(*field);
 			*field = NULL;
 		}
+		/* Only an export's path has a first character. The store may be another now. */
+		if (first)
+			container_of(conf, struct kbs_export, conf)->epoch = 0;
 		mutex_unlock(&conf->enabling);
 	}
 	kfree(line);
@@ -158,8 +161,10 @@ static void kbs_conf_close(struct kbs_conf *conf)
 	struct kbs_export *export = container_of(conf, struct kbs_export, conf);
 
 	lockdep_assert_held(&conf->enabling);
-	if (conf->open)
+	if (conf->open) {
 		export->lost = kbs_store_close(&export->store);
+		export->epoch = export->store.epoch;
+	}
 	conf->open = false;
 }
 
@@ -242,6 +247,7 @@ static struct config_group *kbs_conf_init(struct kbs_conf *conf, const char *nam
 KBS_TEXT(export, path, path, '/');
 KBS_NUMBER(export, read_only, 0, 1);
 KBS_NUMBER(export, direct, 0, 1);
+KBS_NUMBER(export, stable, 0, 1);
 KBS_NUMBER(export, allow_any, 0, 1);
 
 static ssize_t kbs_export_uuid_show(struct config_item *item, char *page)
@@ -261,6 +267,7 @@ static ssize_t kbs_export_uuid_store(struct config_item *item, const char *page,
 	if (ret)
 		return ret;
 	export->uuid = uuid;
+	export->epoch = 0;
 	mutex_unlock(&export->conf.enabling);
 	return count;
 }
@@ -294,6 +301,33 @@ static ssize_t kbs_export_lost_store(struct config_item *item, const char *page,
 }
 CONFIGFS_ATTR(kbs_export_, lost);
 
+/* While the store is open, a crash can still lose writes, so its epoch must not be kept. */
+static ssize_t kbs_export_epoch_show(struct config_item *item, char *page)
+{
+	struct kbs_export *export = to_kbs_export(item);
+	u64 epoch;
+
+	mutex_lock(&export->conf.enabling);
+	epoch = export->epoch;
+	mutex_unlock(&export->conf.enabling);
+	return sysfs_emit(page, "%#llx\n", epoch);
+}
+
+static ssize_t kbs_export_epoch_store(struct config_item *item, const char *page, size_t count)
+{
+	struct kbs_export *export = to_kbs_export(item);
+	u64 epoch;
+	int ret;
+
+	ret = kstrtou64(page, 0, &epoch) ?: kbs_conf_change(&export->conf);
+	if (ret)
+		return ret;
+	export->epoch = epoch;
+	mutex_unlock(&export->conf.enabling);
+	return count;
+}
+CONFIGFS_ATTR(kbs_export_, epoch);
+
 static int kbs_export_start(struct kbs_conf *conf)
 {
 	struct kbs_export *export = container_of(conf, struct kbs_export, conf);
@@ -309,10 +343,10 @@ static int kbs_export_start(struct kbs_conf *conf)
 	}
 	if (!export->path)
 		return -EINVAL;
-	ret = kbs_store_open(&export->store, export->path, export->read_only, export->direct,
-			     export->lost);
+	ret = kbs_store_open(&export->store, export);
 	if (ret)
 		return ret;
+	export->epoch = 0;
 	conf->open = true;
 	kbs_conf_set(conf, true);
 	return 0;
@@ -348,9 +382,11 @@ static struct configfs_attribute *kbs_export_attrs[] = {
 	&kbs_export_attr_path,
 	&kbs_export_attr_read_only,
 	&kbs_export_attr_direct,
+	&kbs_export_attr_stable,
 	&kbs_export_attr_uuid,
 	&kbs_export_attr_allow_any,
 	&kbs_export_attr_lost,
+	&kbs_export_attr_epoch,
 	&kbs_conf_attr_enable,
 	&kbs_export_attr_resize,
 	NULL,

@@ -125,22 +125,24 @@ static int kbs_store_usable(struct inode *inode)
 }
 
 /*
- * Open a block device exclusively, or a file. @lost: from the last kbs_store_close(), or 0 if it
- * was cleared.
+ * Open the block device, exclusively, or the file of an export. An epoch that was kept tells
+ * clients that the store has all that they wrote before it was closed.
  */
-int kbs_store_open(struct kbs_store *store, const char *path, bool read_only, bool direct, int lost)
+int kbs_store_open(struct kbs_store *store, const struct kbs_export *export)
 {
 	struct inode *inode;
 	int ret;
 
 	memset(store, 0, sizeof(*store));
-	store->read_only = read_only;
-	store->lost = lost;
-	do
+	store->read_only = export->read_only;
+	store->stable = export->stable;
+	store->lost = export->lost;
+	store->epoch = export->epoch;
+	while (!store->epoch)
 		get_random_bytes(&store->epoch, sizeof(store->epoch));
-	while (!store->epoch);
-	store->file = filp_open(path, O_LARGEFILE | O_EXCL | (direct ? O_DIRECT : 0) |
-				(read_only ? O_RDONLY : O_RDWR), 0);
+	store->file = filp_open(export->path, O_LARGEFILE | O_EXCL |
+				(export->direct ? O_DIRECT : 0) |
+				(export->read_only ? O_RDONLY : O_RDWR), 0);
 	if (IS_ERR(store->file))
 		return PTR_ERR(store->file);
 	store->since = filemap_sample_wb_err(store->file->f_mapping);
@@ -157,7 +159,8 @@ int kbs_store_open(struct kbs_store *store, const char *path, bool read_only, bo
 		kbs_store_limits_file(store);
 	}
 	/* A drive's cache can be switched on later, and flushing without one is cheap. */
-	store->disk.flags |= KOFIBLK_DISK_WRITE_CACHE;
+	if (!store->stable)
+		store->disk.flags |= KOFIBLK_DISK_WRITE_CACHE;
 	if (store->read_only)
 		store->disk.flags |= KOFIBLK_DISK_READ_ONLY;
 	store->disk.bytes = kbs_store_bytes(store);
@@ -168,6 +171,12 @@ out:
 	if (ret)
 		kbs_store_free(store);
 	return ret;
+}
+
+/* Return: whether a write must be in stable storage before it is completed. */
+static bool kbs_store_through(const struct kbs_store_io *io)
+{
+	return io->write && (io->fua || io->store->stable);
 }
 
 /* --- block devices --- */
@@ -190,7 +199,8 @@ static bool kbs_store_submit(struct kbs_store_io *io, bool nowait)
 	blk_opf_t opf = io->write ? REQ_OP_WRITE | REQ_SYNC | REQ_IDLE : REQ_OP_READ;
 	struct bio *bio;
 
-	opf |= (io->fua ? REQ_FUA : 0) | (nowait ? REQ_NOWAIT : 0);
+	/* The block layer ignores the flag if the device has no cache. */
+	opf |= (kbs_store_through(io) ? REQ_FUA : 0) | (nowait ? REQ_NOWAIT : 0);
 	bio = bio_alloc_bioset(io->store->bdev, 0, opf, nowait ? GFP_NOWAIT : GFP_NOIO,
 			       &io->store->bios);
 	if (!bio)
@@ -274,7 +284,7 @@ static int kbs_store_rw_once(struct kbs_store_io *io)
 			return ret ?: -EIO;
 	}
 	/* Not RWF_DSYNC, which doesn't tell whether the write or the flush failed. */
-	return io->write && io->fua ? kbs_store_sync(io->store, io->offset, pos - 1) : 0;
+	return kbs_store_through(io) ? kbs_store_sync(io->store, io->offset, pos - 1) : 0;
 }
 
 void kbs_store_rw(struct kbs_store_io *io)
@@ -320,7 +330,10 @@ int kbs_store_flush(struct kbs_store *store)
 	return ret;
 }
 
-/* Return: errno of the first write that a file lost, maybe before kbs_store_open(); or 0. */
+/*
+ * Keeps the epoch if the store has all that was written, else sets it to 0. Return: errno of the
+ * first write that a file lost, maybe before kbs_store_open(); or 0.
+ */
 int kbs_store_close(struct kbs_store *store)
 {
 	int err = store->read_only ? 0 : kbs_store_flush(store);
@@ -328,6 +341,8 @@ int kbs_store_close(struct kbs_store *store)
 	if (err && store->bdev)
 		pr_err("%pg: the flush before closing failed, writes may be lost: %d\n",
 		       store->bdev, err);
+	if (err || store->lost)
+		store->epoch = 0;
 	kbs_store_free(store);
 	return store->lost;
 }
@@ -353,5 +368,5 @@ int kbs_store_zeroes(struct kbs_store *store, u64 offset, u64 bytes, bool nounma
 		if (ret == -EOPNOTSUPP && !nounmap)
 			ret = kbs_store_fallocate(store, FALLOC_FL_PUNCH_HOLE, offset, bytes);
 	}
-	return ret ?: fua ? kbs_store_flush(store) : 0;
+	return ret ?: fua || store->stable ? kbs_store_flush(store) : 0;
 }

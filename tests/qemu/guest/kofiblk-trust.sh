@@ -20,10 +20,11 @@ QUICK="reconnect_delay=1,keep_alive_tmo=5"
 
 # --- what was written, but not flushed ---
 
+# serve_file ATTRIBUTE=VALUE...
 serve_file()
 {
 	modprobe kofiblk_srv && configfs_up &&
-		export_add file /tmp/file uuid=$UUID allow_any=1 && port_up file
+		export_add file /tmp/file uuid=$UUID allow_any=1 "$@" && port_up file
 }
 
 write_some()
@@ -82,6 +83,28 @@ unheard()
 	flush_is success "of a disk without unflushed writes"
 }
 
+# clean HOW: data is written, and the server restarts in a way that loses nothing, but isn't heard
+clean()
+{
+	check "data is written" write_some
+	before
+	meet "$1"
+	meet "$1-done"
+	comes_back "$1"
+	check "no loss is counted after $1" [ "$(counter losses)" = "$losses" ]
+	flush_is success "after $1"
+}
+
+# A disk learns that it needs no flushes when it is attached.
+stable()
+{
+	check "the disk is detached" detach
+	check "a stable file is attached" attach file "client=b,$QUICK"
+	losses=0
+	check "the disk has no write cache" [ "$(cat "/sys/block/$DISK/queue/write_cache")" = "write through" ]
+	clean crash-of-stable
+}
+
 server_restarts()
 {
 	meet planned
@@ -94,15 +117,64 @@ server_restarts()
 	meet unheard-clean
 	restarts_unheard
 	meet unheard-clean-done
+	meet disabled
+	unheard_by_client is_disabled
+	meet disabled-done
+	meet epoch
+	unheard_by_client restarts_with_epoch
+	meet epoch-done
 	is_turned
+	meet stable
+	check "the server is unloaded" server_gone
+	check "the file is exported as stable" serve_file stable=1
+	meet stable-serving
+	meet crash-of-stable
+	unheard_by_client restarts stable=1
+	meet crash-of-stable-done
+}
+
+# unheard_by_client COMMAND...
+unheard_by_client()
+{
+	ip link set eth0 down
+	"$@"
+	ip link set eth0 up
+}
+
+# restarts ATTRIBUTE=VALUE...: without the epoch, as after a crash
+restarts()
+{
+	check "the server is unloaded, without a message to the client" server_gone
+	check "the server is loaded again" serve_file "$@"
 }
 
 restarts_unheard()
 {
-	ip link set eth0 down
-	check "the server is unloaded, without a message to the client" server_gone
-	check "the server is loaded again" serve_file
-	ip link set eth0 up
+	unheard_by_client restarts
+}
+
+is_disabled()
+{
+	export_dir=$CONFIG/exports/file
+	check "an open store shows no epoch" [ "$(cat $export_dir/epoch)" = 0x0 ]
+	check "the export is disabled" sh -c "echo 0 > $export_dir/enable"
+	check "its epoch is kept" [ "$(cat $export_dir/epoch)" != 0x0 ]
+	check "the export is enabled" sh -c "echo 1 > $export_dir/enable"
+}
+
+# As kofiblk-server stop and start.
+restarts_with_epoch()
+{
+	export_dir=$CONFIG/exports/file
+	check "the export is disabled" sh -c "echo 0 > $export_dir/enable"
+	epoch=$(cat $export_dir/epoch)
+	restarts "epoch=$epoch"
+	check "the export is disabled again" sh -c "echo 0 > $export_dir/enable"
+	check "the epoch is the same" [ "$(cat $export_dir/epoch)" = "$epoch" ]
+	echo /tmp/file > $export_dir/path
+	check "another path has another epoch" [ "$(cat $export_dir/epoch)" = 0x0 ]
+	echo "$epoch" > $export_dir/epoch
+	check "the export is enabled again" sh -c "echo 1 > $export_dir/enable"
 }
 
 client_flushes()
@@ -110,7 +182,13 @@ client_flushes()
 	check "the client attaches a file as a disk" attach file "client=b,$QUICK"
 	planned
 	unheard
+	losses=1
+	clean disabled
+	clean epoch
 	turns
+	meet stable
+	meet stable-serving
+	stable
 	check "the disk is detached" detach
 }
 
