@@ -24,6 +24,9 @@
 #define SESSION	0x1122334455667788ULL
 #define DEPTH	2
 #define BVECS	8
+/* Nonces of tags. */
+#define CMD_NONCE	21ULL
+#define REPLY_NONCE	22ULL
 
 static struct scene {
 	struct kbc_disk		d;
@@ -175,6 +178,8 @@ static struct kofiblk_cmd_msg sent(struct kunit *test)
 	KUNIT_ASSERT_PTR_EQ(test, scene->op, &slot->send);
 	KUNIT_ASSERT_EQ(test, kofiblk_parse_cmd(&slot->msgs[0].cmd,
 						slot->bvecs[0].bv_len, &msg), 0);
+	KUNIT_EXPECT_TRUE(test, kofiblk_cmd_signed(&slot->msgs[0].cmd, &msg, CMD_NONCE,
+						   &scene->d.session.keys));
 	/* As kbc_send_post() would, which needs an endpoint. */
 	slot->posted = true;
 	slot->send.done(&scene->q, &slot->send, 0, 0);
@@ -202,6 +207,7 @@ static void hear(struct kunit *test, const struct kofiblk_reply_msg *msg)
 
 	for (i = 0; i < data; i++)
 		buf[len + i] = i / 16;
+	kofiblk_reply_sign((struct kofiblk_reply *)buf, len, REPLY_NONCE, &scene->d.session.keys);
 	kbc_received(&scene->q, buf, len + data);
 	memset(buf, 0, len + data);
 }
@@ -254,6 +260,9 @@ static int request_init(struct kunit *test)
 	d->stats = scene->stats;
 	spin_lock_init(&d->lock);
 	d->session.id = SESSION;
+	d->session.keys = (struct kofiblk_keys) { { { 1, 2 } }, { { 3, 4 } } };
+	scene->kq.cmd_nonce = CMD_NONCE;
+	scene->kq.reply_nonce = REPLY_NONCE;
 	d->nqueues = 1;
 	d->queues = &scene->kq;
 	d->made.depth = DEPTH;

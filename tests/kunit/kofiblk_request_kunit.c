@@ -75,7 +75,6 @@ static void wrong_replies(struct kunit *test)
 	WRONG(msg.bytes = BYTES + 512);
 	WRONG(msg.flags = 0);
 	WRONG(msg.flags = KOFIBLK_REPLY_READY);
-	WRONG(msg.queue = 1);
 	WRONG(msg.id = KOFIBLK_ID(DEPTH, 1ULL));
 	WRONG((msg.op = KOFIBLK_OP_WRITE, msg.flags = 0));
 	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(refused)), wrong);
@@ -101,6 +100,65 @@ static void wrong_replies(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->ended, 1U);
 	KUNIT_EXPECT_TRUE(test, !memchr_inv(scene->data, 0, ROOM));
 #undef WRONG
+}
+
+/* A reply without the right tag has no effect, whatever it says. */
+static void forged_replies(struct kunit *test)
+{
+	union {
+		struct kofiblk_reply	reply;
+		u8			room[KOFIBLK_REPLY_MAX(0)];
+	} right = {}, wire;
+	struct kofiblk_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
+	unsigned long seen = 0;
+	size_t i, len;
+
+	begin(test, REQ_OP_WRITE);
+	scene->nops = 1;
+	scene->op = &kbc_slot(scene->rq)->send;
+	kbc_slot(scene->rq)->region.done(&scene->q, &kbc_slot(scene->rq)->region, 0, 0);
+	scene->nops = 1;
+	cmd = sent(test);
+	msg = answer(&cmd);
+	msg.flags = 0;
+	len = kofiblk_build_reply(&right, &msg);
+	kofiblk_reply_sign(&right.reply, len, REPLY_NONCE, &scene->d.session.keys);
+	for (i = 0; i < 8 * len; i++) {
+		wire = right;
+		wire.room[i / 8] ^= 1 << i % 8;
+		/* Another session's isn't counted, and a malformed one has no session. */
+		seen += !kofiblk_parse_reply(&wire, len, &msg) && msg.session == SESSION;
+		kbc_received(&scene->q, &wire, len);
+	}
+	wire = right;
+	kofiblk_reply_sign(&wire.reply, len, REPLY_NONCE + 1, &scene->d.session.keys);
+	kbc_received(&scene->q, &wire, len);
+	kofiblk_cmd_sign((void *)&wire, len, REPLY_NONCE, &scene->d.session.keys);
+	kbc_received(&scene->q, &wire, len);
+	KUNIT_EXPECT_GT(test, seen, 100UL);
+	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(forged)), seen + 2);
+	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
+	KUNIT_EXPECT_EQ(test, kbc_slot(scene->rq)->phase, KBC_REPLY);
+	kbc_received(&scene->q, &right, len);
+	KUNIT_EXPECT_EQ(test, kbc_slot(scene->rq)->phase, KBC_INVALIDATE);
+}
+
+/* The first nonce that the server sends counts. */
+static void proved(struct kunit *test)
+{
+	struct kofiblk_reply_msg msg = {
+		.op = KOFIBLK_OP_PROVE, .session = SESSION,
+		.id = KOFIBLK_ID(KOFIBLK_SLOT_KEEP_ALIVE, 1ULL), .key = 99,
+	};
+
+	scene->kq.cmd_nonce = 0;
+	hear(test, &msg);
+	KUNIT_EXPECT_EQ(test, scene->kq.cmd_nonce, 99ULL);
+	msg.key++;
+	hear(test, &msg);
+	KUNIT_EXPECT_EQ(test, scene->kq.cmd_nonce, 99ULL);
+	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
 }
 
 /* A reply to an aborted request is ignored. */
@@ -509,6 +567,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(failed_read),
 	KUNIT_CASE(not_granted),
 	KUNIT_CASE(wrong_replies),
+	KUNIT_CASE(forged_replies),
+	KUNIT_CASE(proved),
 	KUNIT_CASE(late_reply),
 	KUNIT_CASE(readahead_and_merged),
 	KUNIT_CASE(data_unasked),

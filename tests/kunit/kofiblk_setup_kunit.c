@@ -35,6 +35,7 @@
 #include "../../ulp/blk/cli_rules.c"
 #include "../../ulp/blk/wire.c"
 #include "../../ulp/blk/wire_net.c"
+#include "../../ulp/blk/tag.c"
 
 #define DISK	BIT_ULL(30)
 #define SECRET	"7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d2c1b0a99887766554433221100ffeedd"
@@ -63,7 +64,9 @@ static struct scene {
 	size_t			lens[8];
 	unsigned int		first, next;
 	/* Actions of the client */
-	unsigned int		byes, updates, peers, peers_put, credits;
+	unsigned int		byes, updates, peers, peers_put, credits, proves;
+	unsigned int		old_nonces;	/* proofs with a nonce of an earlier session */
+	bool			deaf;		/* the server's endpoints don't answer */
 	struct task_struct	*updater;	/* the latest task that updated the disk */
 } *scene;
 
@@ -248,6 +251,14 @@ void kbc_keep_alive(struct kbc_disk *d)
 {
 }
 
+void kbc_prove(struct kbc_queue *kq)
+{
+	scene->proves++;
+	scene->old_nonces += kq->cmd_nonce || !kq->reply_nonce;
+	if (!scene->deaf)
+		kq->cmd_nonce = scene->proves;
+}
+
 void kbc_each_tag(struct kbc_disk *d, void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag))
 {
 }
@@ -282,6 +293,7 @@ static void setup_exit(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, scene->peers_put, scene->peers);
 	KUNIT_EXPECT_EQ(test, scene->credits, 0U);
+	KUNIT_EXPECT_EQ(test, scene->old_nonces, 0U);
 	kulp_key_put(scene->d.options.key);
 	kulp_key_put(scene->key);
 	cancel_work_sync(&scene->d.update);
@@ -292,6 +304,7 @@ static void setup_exit(struct kunit *test)
 static int setup_init(struct kunit *test)
 {
 	struct kbc_disk *d;
+	int i;
 
 	kbc_wq = system_wq;
 	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
@@ -304,6 +317,8 @@ static int setup_init(struct kunit *test)
 	kbc_session_init(d);
 	strscpy(d->name, "kofiblk0", sizeof(d->name));
 	d->queues = scene->queues;
+	for (i = 0; i < KOFIBLK_QUEUES_MAX; i++)
+		scene->queues[i].disk = d;
 	d->options = (struct kbc_options) {
 		.address = "10.0.0.1:4420", .export = "disk", .client = "client", .host = { 1 },
 		.queues = 2, .depth = 16, .max_io = SZ_1M, .keep_alive_tmo = 10,
@@ -381,6 +396,51 @@ static void sessions(struct kunit *test)
 	kbc_disconnect(d);
 	KUNIT_EXPECT_EQ(test, scene->byes, 1U);
 	KUNIT_EXPECT_EQ(test, kbc_connect(d), -ESHUTDOWN);
+}
+
+/* There is no session if the endpoints can't be reached, and no loss is noted. */
+static void deaf_endpoints(struct kunit *test)
+{
+	struct kbc_disk *d = &scene->d;
+
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	KUNIT_EXPECT_EQ(test, scene->proves, 1U);
+	kbc_epoch_wrote(&d->epoch);
+	kbc_disconnect(d);
+	scene->deaf = true;
+	scene->accept.limits.keep_alive = 100;
+	scene->accept.epoch++;
+	KUNIT_EXPECT_EQ(test, kbc_connect(d), -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, d->session.id, 0ULL);
+	KUNIT_EXPECT_NULL(test, kbc_session_find(scene->accept.session));
+	KUNIT_EXPECT_FALSE(test, d->epoch.lost);
+	scene->deaf = false;
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	KUNIT_EXPECT_TRUE(test, d->epoch.lost);
+	kbc_disconnect(d);
+}
+
+/* The keys of tags differ in each session, and are 0 without a secret. */
+static void keys_of_tags(struct kunit *test)
+{
+	const struct kofiblk_keys none = {};
+	struct kbc_disk *d = &scene->d;
+	struct kofiblk_keys keys;
+
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	KUNIT_EXPECT_EQ(test, memcmp(&d->session.keys, &none, sizeof(none)), 0);
+	kbc_disconnect(d);
+	secret(test);
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	keys = d->session.keys;
+	KUNIT_EXPECT_NE(test, memcmp(&keys, &none, sizeof(none)), 0);
+	KUNIT_EXPECT_NE(test, memcmp(&keys.cmd, &keys.reply, sizeof(keys.cmd)), 0);
+	KUNIT_EXPECT_EQ(test, kofiblk_keys_make(scene->key, scene->proof, &keys), 0);
+	KUNIT_EXPECT_EQ(test, memcmp(&keys, &d->session.keys, sizeof(keys)), 0);
+	kbc_disconnect(d);
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	KUNIT_EXPECT_NE(test, memcmp(&keys, &d->session.keys, sizeof(keys)), 0);
+	kbc_disconnect(d);
 }
 
 /* RESIZEs are numbered from 1 in each session. */
@@ -653,6 +713,8 @@ static void used_id(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE(sessions),
+	KUNIT_CASE(deaf_endpoints),
+	KUNIT_CASE(keys_of_tags),
 	KUNIT_CASE(resizes),
 	KUNIT_CASE(wrong_resizes),
 	KUNIT_CASE(updates_outside_the_thread),

@@ -504,6 +504,110 @@ static void keep_alives(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
 
+/* Return: whether the client of the session seems to have sent a command, tagged with @nonce. */
+static bool sent_with(const struct kofiblk_cmd_msg *cmd, u64 nonce)
+{
+	union {
+		struct kofiblk_cmd	cmd;
+		u8			room[KOFIBLK_CMD_MAX(512)];
+	} wire = {};
+	struct kofiblk_cmd_msg msg;
+	size_t len;
+
+	len = kofiblk_build_cmd(&wire.cmd, cmd);
+	kofiblk_cmd_sign(&wire.cmd, len, nonce, &scene->s.keys);
+	if (cmd->flags & KOFIBLK_CMD_INLINE && cmd->op == KOFIBLK_OP_WRITE)
+		len += cmd->bytes;
+	return !kofiblk_parse_cmd(&wire, len, &msg) && kbs_session_sent(&scene->s, &wire, &msg);
+}
+
+/* Return: number of changes of a bit, anywhere in the command, that a tag doesn't show. */
+static unsigned int unseen_changes(const struct kofiblk_cmd_msg *cmd)
+{
+	union {
+		struct kofiblk_cmd	cmd;
+		u8			room[KOFIBLK_CMD_MAX(0)];
+	} right = {}, wire;
+	struct kofiblk_cmd_msg msg;
+	size_t i, len;
+	unsigned int unseen = 0;
+
+	len = kofiblk_build_cmd(&right.cmd, cmd);
+	kofiblk_cmd_sign(&right.cmd, len, CMD_NONCE, &scene->s.keys);
+	for (i = 0; i < 8 * len; i++) {
+		wire = right;
+		wire.room[i / 8] ^= 1 << i % 8;
+		unseen += !kofiblk_parse_cmd(&wire, len, &msg) &&
+			  kbs_session_sent(&scene->s, &wire, &msg);
+	}
+	return unseen;
+}
+
+static void tags(struct kunit *test)
+{
+	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_READ, 1, 5);
+
+	KUNIT_EXPECT_TRUE(test, sent_with(&msg, CMD_NONCE));
+	KUNIT_EXPECT_FALSE(test, sent_with(&msg, 0));
+	KUNIT_EXPECT_FALSE(test, sent_with(&msg, CMD_NONCE + 1));
+	KUNIT_EXPECT_EQ(test, unseen_changes(&msg), 0U);
+	msg.flags = KOFIBLK_CMD_IMM;
+	msg.imm = 0x12345678;
+	KUNIT_EXPECT_TRUE(test, sent_with(&msg, CMD_NONCE));
+	KUNIT_EXPECT_EQ(test, unseen_changes(&msg), 0U);
+	msg = command(KOFIBLK_OP_WRITE, 1, 5);
+	msg.flags = KOFIBLK_CMD_SUM;
+	msg.sum = 0x12345678;
+	KUNIT_EXPECT_TRUE(test, sent_with(&msg, CMD_NONCE));
+	KUNIT_EXPECT_EQ(test, unseen_changes(&msg), 0U);
+	msg = command(KOFIBLK_OP_WRITE, 1, 5);
+	msg.flags = KOFIBLK_CMD_INLINE;
+	msg.bytes = 512;
+	msg.addr = 0;
+	msg.key = 0;
+	KUNIT_EXPECT_TRUE(test, sent_with(&msg, CMD_NONCE));
+	/* Another queue has another nonce, and one that doesn't exist has none. */
+	msg = command(KOFIBLK_OP_FLUSH, 1, 5);
+	msg.queue = 1;
+	KUNIT_EXPECT_FALSE(test, sent_with(&msg, CMD_NONCE + 100));
+	scene->s.nqueues = 2;
+	KUNIT_EXPECT_FALSE(test, sent_with(&msg, CMD_NONCE));
+	KUNIT_EXPECT_TRUE(test, sent_with(&msg, CMD_NONCE + 100));
+	scene->s.nqueues = 1;
+	scene->s.keys.cmd.key[0]++;
+	KUNIT_EXPECT_EQ(test, unseen_changes(&msg), 0U);
+	nothing_happened(test);
+}
+
+/* Only PROVE is taken without the nonce, until the client has shown that it got it. */
+static void proves(struct kunit *test)
+{
+	struct kofiblk_cmd_msg read = command(KOFIBLK_OP_READ, 1, 1), prove = {
+		.op		= KOFIBLK_OP_PROVE,
+		.session	= SESSION,
+		.id		= KOFIBLK_ID(KOFIBLK_SLOT_KEEP_ALIVE, 1ULL),
+		.key		= 77,
+	};
+	const struct kbs_reply_op *reply;
+
+	KUNIT_EXPECT_FALSE(test, sent_with(&prove, CMD_NONCE));
+	KUNIT_EXPECT_FALSE(test, sent_with(&read, 0));
+	KUNIT_ASSERT_TRUE(test, sent_with(&prove, 0));
+	say(&prove);
+	KUNIT_EXPECT_EQ(test, scene->sqs[0].reply_nonce, 77ULL);
+	replied(test, KOFIBLK_OP_PROVE, prove.id, KULP_STS_OK, 0);
+	reply = container_of(scene->ops[0], struct kbs_reply_op, rma.op);
+	KUNIT_EXPECT_EQ(test, le64_to_cpu(reply->wire->reply.key), CMD_NONCE);
+	reply_arrived(test);
+	/* The reply may have been lost with the client's previous attempt. */
+	KUNIT_EXPECT_TRUE(test, sent_with(&prove, 0));
+	KUNIT_EXPECT_TRUE(test, sent_with(&read, CMD_NONCE));
+	KUNIT_EXPECT_FALSE(test, sent_with(&prove, 0));
+	KUNIT_EXPECT_FALSE(test, sent_with(&prove, CMD_NONCE));
+	KUNIT_EXPECT_TRUE(test, sent_with(&read, CMD_NONCE));
+	nothing_happened(test);
+}
+
 /* While the store is flushed at the end, the client learns only that the server lives. */
 static void closing_session_lives(struct kunit *test)
 {
@@ -716,6 +820,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(untaken_replies),
 	KUNIT_CASE(lost_reply),
 	KUNIT_CASE(keep_alives),
+	KUNIT_CASE(tags),
+	KUNIT_CASE(proves),
 	KUNIT_CASE(closing_session_lives),
 	KUNIT_CASE(sums_of_writes),
 	KUNIT_CASE(sums_of_inline_writes),

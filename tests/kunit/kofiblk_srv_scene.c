@@ -24,6 +24,10 @@
 #define SESSION	0x1122334455667788ULL
 #define DISK	((u64)SZ_1M)
 #define OPS	32
+/* Nonces of tags, and keys. */
+#define CMD_NONCE	21ULL
+#define REPLY_NONCE	22ULL
+#define KEYS		((struct kofiblk_keys) { { { 1, 2 } }, { { 3, 4 } } })
 
 static struct scene {
 	struct kbs_session	s;
@@ -272,6 +276,8 @@ static void replied(struct kunit *test, u8 op, u64 id, u16 status, u64 bytes)
 	KUNIT_EXPECT_EQ(test, msg.status, status);
 	KUNIT_EXPECT_EQ(test, msg.bytes, bytes);
 	KUNIT_EXPECT_EQ(test, msg.session, SESSION);
+	KUNIT_EXPECT_TRUE(test, kofiblk_reply_signed(&reply->wire->reply, &msg,
+						     reply->sq->reply_nonce, &scene->s.keys));
 }
 
 static void reply_arrived(struct kunit *test)
@@ -325,11 +331,12 @@ static int srv_init(struct kunit *test)
 	};
 	s->nqueues = 1;
 	s->queues = scene->sqs;
-	s->ping.wire = kunit_kzalloc(test, sizeof(*s->ping.wire), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, s->ping.wire);
+	s->keys = KEYS;
 	for (i = 0; i < QUEUES && !ret; i++) {
 		scene->sqs[i].s = s;
 		scene->sqs[i].q = &scene->queue;
+		scene->sqs[i].cmd_nonce = CMD_NONCE + 100 * i;
+		scene->sqs[i].reply_nonce = REPLY_NONCE + 100 * i;
 		ret = kbs_squeue_init(&scene->sqs[i]);
 	}
 	return ret;

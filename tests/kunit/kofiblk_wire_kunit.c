@@ -320,7 +320,8 @@ static const struct change changes[] = {
 	{ "bye: reserved", BYE, AT(kofiblk_bye, reserved[0]), 1 },
 	{ "cmd: version", CMD, AT(kofiblk_cmd, version), 1 },
 	{ "cmd: op 0", CMD, AT(kofiblk_cmd, op), 0 },
-	{ "cmd: op 8", CMD, AT(kofiblk_cmd, op), 8 },
+	{ "cmd: op 9", CMD, AT(kofiblk_cmd, op), 9 },
+	{ "cmd: any tag", CMD, AT(kofiblk_cmd, tag), U64_MAX, true },
 	{ "cmd: unknown flag", CMD, AT(kofiblk_cmd, flags), 32 },
 	{ "cmd: SUM without one", CMD, AT(kofiblk_cmd, flags), KOFIBLK_CMD_SUM },
 	{ "cmd: IMM on a write", CMD, AT(kofiblk_cmd, flags), KOFIBLK_CMD_IMM },
@@ -588,6 +589,42 @@ static void checksums(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, any->reply.data, (const void *)(buf + len));
 }
 
+/* PROVE and its reply have a nonce, which isn't 0, instead of a key. */
+static void proofs(struct kunit *test)
+{
+	const u64 id = KOFIBLK_ID(KOFIBLK_SLOT_KEEP_ALIVE, 1ULL);
+	struct kofiblk_reply_msg back = { .op = KOFIBLK_OP_PROVE, .session = 1, .id = id };
+	struct kofiblk_cmd_msg in = { .op = KOFIBLK_OP_PROVE, .session = 1, .id = id };
+	union any *any = any_message(test);
+	size_t len;
+	u8 *buf = message(test, CMD, &len);
+
+#define TRY(kind, change, ret)						\
+	do {									\
+		change;								\
+		len = kind == CMD ? kofiblk_build_cmd(buf, &in) :		\
+				    kofiblk_build_reply(buf, &back);		\
+		KUNIT_EXPECT_EQ_MSG(test, parse(kind, buf, len, any), ret, "%s", #change); \
+	} while (0)
+	TRY(CMD, in.key = 0, -EPROTO);
+	TRY(CMD, in.key = U64_MAX, 0);
+	KUNIT_EXPECT_EQ(test, any->cmd.key, U64_MAX);
+	TRY(CMD, in.addr = 1, -EPROTO);
+	in.addr = 0;
+	TRY(CMD, in.id = 1ULL << 16, -EPROTO);
+	in.id = id;
+	TRY(CMD, in.op = KOFIBLK_OP_KEEP_ALIVE, -EPROTO);
+	TRY(CMD, in.key = 0, 0);
+	TRY(REPLY, back.key = 0, -EPROTO);
+	TRY(REPLY, back.key = U64_MAX, 0);
+	KUNIT_EXPECT_EQ(test, any->reply.key, U64_MAX);
+	TRY(REPLY, back.addr = 1, -EPROTO);
+	back.addr = 0;
+	TRY(REPLY, back.op = KOFIBLK_OP_KEEP_ALIVE, -EPROTO);
+	TRY(REPLY, back.key = 0, 0);
+#undef TRY
+}
+
 static void statuses(struct kunit *test)
 {
 	u16 status;
@@ -636,6 +673,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(inline_reply),
 	KUNIT_CASE(checksums),
 	KUNIT_CASE(immediate_data),
+	KUNIT_CASE(proofs),
 	KUNIT_CASE(statuses),
 	KUNIT_CASE(granted),
 	{}

@@ -26,6 +26,7 @@
 #include <kofi/ulp.h>
 #include <kofi/ulp_auth.h>
 #include <kofi/ulp_net.h>
+#include "tag.h"
 #include "wire.h"
 
 /* Maximum retries after failures that kbc_fault() counts, as nvme_core.max_retries. */
@@ -167,6 +168,13 @@ struct kbc_tag {
 	struct fid_mr		*mr;	/* while no request is active, the thread may free it */
 };
 
+/* A message without a tag of the block layer: KEEP_ALIVE or PROVE. */
+struct kbc_signal {
+	struct kulp_op		op;
+	union kbc_msg		*msg;
+	bool			sending;
+};
+
 /* A hardware queue of the block layer, and the session's queue for it. */
 struct kbc_queue {
 	struct kbc_disk		*disk;
@@ -174,6 +182,9 @@ struct kbc_queue {
 	struct kulp_queue		*q;		/* several queues may share one */
 	u32			credits;	/* receives reserved on q */
 	fi_addr_t		peer;		/* the server's endpoint for this queue */
+	u64			cmd_nonce;	/* of tags, see tag.h; 0 until the server sent it */
+	u64			reply_nonce;
+	struct kbc_signal	signal;
 	int			user;		/* on q; negative without immediate data */
 	u32			salt;		/* added to generations in immediate data */
 	struct kbc_tag		*tags;		/* kbc_made.depth */
@@ -183,20 +194,17 @@ struct kbc_queue {
 	spinlock_t		lock;		/* protects bvecs */
 };
 
-/* Keep-alive messages of a disk's thread. */
+/* Keep-alive messages of a disk's thread, on the first queue. */
 struct kbc_alive {
-	struct kulp_op		op;
-	union kbc_msg		*msg;
 	u64			gen;		/* messages sent */
 	u64			seen;		/* the latest message that was answered */
 	unsigned long		when;		/* time of the latest message, in jiffies */
-	bool			sending;
 };
 
 /* Counters. Documentation/ABI/kofiblk describes those in sysfs; all are in debugfs. */
 #define KBC_SYSFS_STATS(X)								\
 	X(requests), X(bytes), X(errors), X(replays), X(failures), X(timeouts), X(refused), \
-	X(stale), X(connects), X(attempts), X(losses), X(checksum_errors)
+	X(stale), X(forged), X(connects), X(attempts), X(losses), X(checksum_errors)
 #define KBC_DEBUG_STATS(X)								\
 	X(fetches), X(inlined), X(inline_reads), X(immediates), X(registrations), X(keep_alives)
 #define KBC_STAT(name) KBC_STAT_##name
@@ -242,6 +250,8 @@ struct kbc_session {
 	struct kulp_net		net;
 	struct kulp_key		*key;		/* key that the session began with, or NULL */
 	u8			proof[KULP_MAC];	/* of AUTH; all later MACs cover it */
+	struct kofiblk_keys	keys;		/* of tags */
+	bool			open;		/* messages may be sent */
 	u64			resizes;	/* number of the latest RESIZE */
 	struct kofiblk_limits	limits;		/* of the latest session, as geometry */
 	struct kofiblk_disk_msg	geometry;
@@ -377,6 +387,7 @@ void kbc_gate_fail(struct kbc_disk *d);
 void kbc_busy_put(struct kbc_queue *kq);
 void kbc_each_tag(struct kbc_disk *d, void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag));
 void kbc_keep_alive(struct kbc_disk *d);
+void kbc_prove(struct kbc_queue *kq);
 int kbc_tags_alloc(struct kbc_disk *d);
 void kbc_tags_free(struct kbc_disk *d);
 void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag);

@@ -169,6 +169,7 @@ static void kbc_command(struct kbc_slot *slot, bool thank)
 		msg.imm = kbc_imm(slot->kq, slot->tag);
 	trace_kofiblk_command(d->name, &msg);
 	len = kofiblk_build_cmd(&slot->msgs[thank].cmd, &msg);
+	kofiblk_cmd_sign(&slot->msgs[thank].cmd, len, slot->kq->cmd_nonce, &d->session.keys);
 	if (!thank)
 		bvec_set_page(&slot->bvecs[0], virt_to_page(slot->msgs), len,
 			      offset_in_page(slot->msgs));
@@ -565,7 +566,15 @@ static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
 		kbc_inc(d, stale);
 }
 
-/* Only client and server know the session ID, so it identifies the sender of a message. */
+static void kbc_proved(struct kbc_queue *kq, u64 nonce)
+{
+	/* Pairs with kbc_establish(). */
+	if (!kq->cmd_nonce)
+		smp_store_release(&kq->cmd_nonce, nonce);
+	wake_up(&kq->disk->wait);
+}
+
+/* The tag identifies the sender of a message. Anyone who listens knows the session's ID. */
 void kbc_received(struct kulp_queue *q, void *buf, size_t len)
 {
 	struct kofiblk_reply_msg msg;
@@ -583,8 +592,12 @@ void kbc_received(struct kulp_queue *q, void *buf, size_t len)
 	if (!d)
 		goto unlock;
 	kq = msg.queue < d->nqueues ? &d->queues[msg.queue] : NULL;
-	if (!kq || kq->q != q)
+	if (!kq || !kofiblk_reply_signed(buf, &msg, kq->reply_nonce, &d->session.keys))
+		kbc_inc(d, forged);
+	else if (kq->q != q)
 		kbc_refuse(d, "reply on the wrong queue");
+	else if (msg.op == KOFIBLK_OP_PROVE)
+		kbc_proved(kq, msg.key);
 	else if (msg.op == KOFIBLK_OP_KEEP_ALIVE)
 		kbc_alive_answered(d, KOFIBLK_ID_GEN(msg.id));
 	else if (KOFIBLK_ID_SLOT(msg.id) >= d->made.depth)

@@ -43,6 +43,7 @@ static int kbc_publish(struct kbc_disk *d, u64 session)
 	rcu_read_unlock();
 	if (!other) {
 		d->session.id = session;
+		WRITE_ONCE(d->session.open, true);
 		hash_add_rcu(kbc_sessions, &d->session.node, session);
 	}
 	spin_unlock_bh(&kbc_sessions_lock);
@@ -55,6 +56,7 @@ static void kbc_unpublish(struct kbc_disk *d)
 	spin_lock_bh(&kbc_sessions_lock);
 	hash_del_rcu(&d->session.node);
 	spin_unlock_bh(&kbc_sessions_lock);
+	WRITE_ONCE(d->session.open, false);
 	synchronize_rcu();
 }
 
@@ -268,7 +270,7 @@ static int kbc_answer(struct kbc_disk *d, u16 type, bool asked)
 }
 
 /* Check the server's proof before sending anything that depends on the secret. */
-static int kbc_prove(struct kbc_disk *d, struct kulp_shake *shake, size_t len)
+static int kbc_take_challenge(struct kbc_disk *d, struct kulp_shake *shake, size_t len)
 {
 	int ret = kulp_challenge_check(shake, d->setup->msg, len, d->session.key);
 
@@ -301,7 +303,7 @@ static int kbc_talk(struct kbc_disk *d, const struct kofiblk_limits *limits,
 		return ret;
 	ret = kbc_answer(d, KOFIBLK_CHALLENGE, false);
 	if (ret > 0)
-		ret = kbc_prove(d, &shake, ret);
+		ret = kbc_take_challenge(d, &shake, ret);
 	if (ret)
 		return ret;
 	ret = kbc_answer(d, KOFIBLK_ACCEPT, true);
@@ -410,10 +412,39 @@ static void kbc_key_take(struct kbc_disk *d)
 	kulp_key_put(old);
 }
 
+static bool kbc_all_proved(struct kbc_disk *d)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->nqueues; i++)
+		/* Pairs with kbc_proved(). */
+		if (!smp_load_acquire(&d->queues[i].cmd_nonce))
+			return false;
+	return true;
+}
+
+/*
+ * Exchange nonces with the server's endpoints. It shows that messages arrive in both directions, so
+ * that the disk isn't used, and waits, by sessions with a server whose device is deaf.
+ */
+static int kbc_prove_all(struct kbc_disk *d)
+{
+	const unsigned int ms = d->session.limits.keep_alive;
+	unsigned int i;
+
+	for (i = 0; i < d->nqueues; i++)
+		kbc_prove(&d->queues[i]);
+	if (!wait_event_idle_timeout(d->wait, kbc_all_proved(d) || READ_ONCE(d->failure) ||
+				     READ_ONCE(d->stopping), msecs_to_jiffies(ms)))
+		return -ETIMEDOUT;
+	return READ_ONCE(d->failure) ?: kbc_all_proved(d) ? 0 : -ESHUTDOWN;
+}
+
 static int kbc_establish(struct kbc_disk *d, const char **step)
 {
 	struct kofiblk_accept_msg accept;
 	struct kofiblk_limits limits;
+	unsigned int i;
 	int ret;
 
 	kbc_wanted(d, &limits);
@@ -423,7 +454,8 @@ static int kbc_establish(struct kbc_disk *d, const char **step)
 	if (ret)
 		return ret;
 	*step = "messages of set-up";
-	ret = kbc_talk(d, &limits, &accept) ?: kbc_check_accept(d, &limits, &accept);
+	ret = kbc_talk(d, &limits, &accept) ?: kbc_check_accept(d, &limits, &accept) ?:
+	      kofiblk_keys_make(d->session.key, d->session.proof, &d->session.keys);
 	if (ret)
 		return ret;
 	*step = "fabric objects";
@@ -432,9 +464,19 @@ static int kbc_establish(struct kbc_disk *d, const char **step)
 		return ret;
 	d->alive.seen = d->alive.gen;
 	d->session.resizes = 0;
-	kbc_epoch_check(d, accept.epoch);
+	for (i = 0; i < d->nqueues; i++) {
+		d->queues[i].cmd_nonce = 0;
+		d->queues[i].reply_nonce = get_random_u64() ?: 1;
+	}
 	*step = "session ID";
-	return kbc_publish(d, accept.session);
+	ret = kbc_publish(d, accept.session);
+	if (ret)
+		return ret;
+	*step = "messages over the fabric";
+	ret = kbc_prove_all(d);
+	if (!ret)
+		kbc_epoch_check(d, accept.epoch);
+	return ret;
 }
 
 int kbc_connect(struct kbc_disk *d)
@@ -465,6 +507,10 @@ int kbc_connect(struct kbc_disk *d)
 		kbc_err(d, "no session with %s: %s: %d\n", d->options.address, step, ret);
 	if (ret == -EPROTO)
 		kbc_inc(d, refused);
+	if (d->session.id) {
+		kbc_disconnect(d);
+		return ret;
+	}
 	if (!d->fabric)
 		return ret;
 	kbc_peers_put(d);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Tags of queues, and their memory regions; keep-alive messages, which don't have a tag. */
+/* Tags of queues, and their memory regions; KEEP_ALIVE and PROVE, which don't have a tag. */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
 #include <linux/slab.h>
@@ -33,27 +33,37 @@ void kbc_each_tag(struct kbc_disk *d, void (*fn)(struct kbc_queue *kq, struct kb
 			fn(&d->queues[i], &d->queues[i].tags[j]);
 }
 
-/* --- keep-alive messages --- */
+/* --- KEEP_ALIVE and PROVE --- */
 
-static int kbc_alive_post(struct kulp_queue *q, struct kulp_op *op)
+static int kbc_signal_post(struct kulp_queue *q, struct kulp_op *op)
 {
-	struct kbc_disk *d = container_of(op, struct kbc_disk, alive.op);
+	struct kbc_queue *kq = container_of(op, struct kbc_queue, signal.op);
 
-	if (!READ_ONCE(d->gate.up))
+	if (!READ_ONCE(kq->disk->session.open))
 		return -ECANCELED;
-	return fi_send(q->ep, d->alive.msg, sizeof(struct kofiblk_cmd), NULL,
-		       d->queues[0].peer, op);
+	return fi_send(q->ep, kq->signal.msg, sizeof(struct kofiblk_cmd), NULL, kq->peer, op);
 }
 
-static void kbc_alive_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
+static void kbc_signal_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
-	struct kbc_disk *d = container_of(op, struct kbc_disk, alive.op);
+	struct kbc_queue *kq = container_of(op, struct kbc_queue, signal.op);
 
 	if (err && err != -ECANCELED)
-		kbc_session_fail(d, err);
+		kbc_session_fail(kq->disk, err);
 	/* Pairs with kbc_keep_alive(): the message may be written again. */
-	smp_store_release(&d->alive.sending, false);
-	kbc_busy_put(&d->queues[0]);
+	smp_store_release(&kq->signal.sending, false);
+	kbc_busy_put(kq);
+}
+
+static void kbc_signal(struct kbc_queue *kq, const struct kofiblk_cmd_msg *msg)
+{
+	struct kofiblk_cmd *wire = &kq->signal.msg->cmd;
+	size_t len = kofiblk_build_cmd(wire, msg);
+
+	kofiblk_cmd_sign(wire, len, kq->cmd_nonce, &kq->disk->session.keys);
+	kq->signal.sending = true;
+	atomic_inc(&kq->busy);
+	kulp_submit(kq->q, &kq->signal.op);
 }
 
 void kbc_keep_alive(struct kbc_disk *d)
@@ -64,16 +74,27 @@ void kbc_keep_alive(struct kbc_disk *d)
 	};
 
 	/* The previous message is still being sent. */
-	if (smp_load_acquire(&d->alive.sending))
+	if (smp_load_acquire(&d->queues[0].signal.sending))
 		return;
 	WRITE_ONCE(d->alive.gen, d->alive.gen + 1);
 	msg.id = KOFIBLK_ID(KOFIBLK_SLOT_KEEP_ALIVE, d->alive.gen);
-	kofiblk_build_cmd(&d->alive.msg->cmd, &msg);
 	d->alive.when = jiffies;
-	d->alive.sending = true;
-	atomic_inc(&d->queues[0].busy);
 	kbc_inc(d, keep_alives);
-	kulp_submit(d->queues[0].q, &d->alive.op);
+	kbc_signal(&d->queues[0], &msg);
+}
+
+/* Send the nonce of replies, and ask for that of commands. The queue sends nothing else yet. */
+void kbc_prove(struct kbc_queue *kq)
+{
+	const struct kofiblk_cmd_msg msg = {
+		.op		= KOFIBLK_OP_PROVE,
+		.queue		= kq->index,
+		.session	= kq->disk->session.id,
+		.id		= KOFIBLK_ID(KOFIBLK_SLOT_KEEP_ALIVE, 1ULL),
+		.key		= kq->reply_nonce,
+	};
+
+	kbc_signal(kq, &msg);
 }
 
 /* --- memory --- */
@@ -85,6 +106,11 @@ static int kbc_queue_alloc(struct kbc_queue *kq)
 	u16 i;
 
 	spin_lock_init(&kq->lock);
+	kq->signal.op.post = kbc_signal_post;
+	kq->signal.op.done = kbc_signal_done;
+	kq->signal.msg = kzalloc(sizeof(*kq->signal.msg), GFP_KERNEL);
+	if (!kq->signal.msg)
+		return -ENOMEM;
 	tags = kvcalloc(d->made.depth, sizeof(*tags), GFP_KERNEL);
 	if (!tags)
 		return -ENOMEM;
@@ -100,8 +126,10 @@ static void kbc_queue_free(struct kbc_queue *kq)
 {
 	kvfree(kq->tags);
 	kvfree(kq->bvecs);
+	kfree(kq->signal.msg);
 	kq->tags = NULL;
 	kq->bvecs = NULL;
+	kq->signal.msg = NULL;
 }
 
 /* Allocate tags without regions. The caller calls kbc_tags_free() also on failure. */
@@ -110,11 +138,6 @@ int kbc_tags_alloc(struct kbc_disk *d)
 	unsigned int i;
 	int ret = 0;
 
-	d->alive.op.post = kbc_alive_post;
-	d->alive.op.done = kbc_alive_done;
-	d->alive.msg = kzalloc(sizeof(*d->alive.msg), GFP_KERNEL);
-	if (!d->alive.msg)
-		return -ENOMEM;
 	for (i = 0; i < d->nqueues && !ret; i++)
 		ret = kbc_queue_alloc(&d->queues[i]);
 	return ret;
@@ -126,8 +149,6 @@ void kbc_tags_free(struct kbc_disk *d)
 
 	for (i = 0; i < d->nqueues; i++)
 		kbc_queue_free(&d->queues[i]);
-	kfree(d->alive.msg);
-	d->alive.msg = NULL;
 }
 
 static int kbc_region_alloc(struct kbc_queue *kq, struct kbc_tag *tag)

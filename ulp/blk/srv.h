@@ -30,6 +30,7 @@
 #include <kofi/ulp.h>
 #include <kofi/ulp_auth.h>
 #include <kofi/ulp_net.h>
+#include "tag.h"
 #include "wire.h"
 
 struct kbs_export;
@@ -249,15 +250,20 @@ struct kbs_squeue {
 	struct kulp_queue		*q;
 	fi_addr_t		peer;
 	bool			has_peer;
+	bool			proven;		/* a command was tagged with cmd_nonce */
+	u64			cmd_nonce;	/* of tags: see tag.h */
+	u64			reply_nonce;	/* the client's, from the latest PROVE */
 	u32			credits;
 	struct kbs_req		*reqs;		/* depth */
 	struct kbs_reply_op	*replies;	/* depth */
-	union kbs_reply_room	*wires;		/* buffers of replies */
+	union kbs_reply_room	*wires;		/* buffers of replies and of @ping */
+	struct kbs_reply_op	ping;		/* replies to KEEP_ALIVE and PROVE */
 	spinlock_t		lock ____cacheline_aligned_in_smp; /* protects what follows */
 	struct kbs_load		load;
 	u32			leased;		/* the queue's part of kbs_session.leased */
 	struct list_head	free_replies;
 	struct list_head	want_reply;	/* kbs_req that wait for a free reply */
+	bool			pinging;	/* @ping is outstanding */
 	struct kbs_session_stats	stats;
 	/* Not under the lock */
 	unsigned long		heard;		/* time of the latest command, in jiffies */
@@ -276,6 +282,7 @@ struct kbs_session {
 	struct kofiblk_hello_msg	hello;	/* without addresses */
 	struct kulp_key		*key;		/* key that the client proved to know, or NULL */
 	u8			proof[KULP_MAC];	/* MAC of AUTH */
+	struct kofiblk_keys	keys;		/* of tags */
 	u64			resizes;	/* number of RESIZE messages sent */
 	struct kofiblk_limits	limits;
 	struct kulp_fabric	*fabric;
@@ -293,8 +300,6 @@ struct kbs_session {
 	spinlock_t		lock ____cacheline_aligned_in_smp; /* protects what follows */
 	u32			leased;		/* bytes leased to queues */
 	struct list_head	mem_wait;	/* kbs_req that wait for a lease */
-	bool			pinging;	/* the reply to a keep-alive is outstanding */
-	struct kbs_reply_op	ping;
 };
 
 /* Return: the workqueue for work that may wait for a request's store. */
@@ -370,6 +375,7 @@ void kbs_req_end(struct kbs_req *req, int err);
 
 /* --- srv_cmd.c --- */
 
+bool kbs_session_sent(struct kbs_session *s, void *buf, const struct kofiblk_cmd_msg *msg);
 struct kbs_req *kbs_session_command(struct kbs_session *s, struct kulp_queue *q,
 				    const struct kofiblk_cmd_msg *msg);
 

@@ -119,6 +119,24 @@ static const char *kbs_fetched(struct kbs_req *req, const struct kofiblk_cmd_msg
 }
 
 /*
+ * Check the tag of a command. Return: whether the client of the session sent it, and has received
+ * the nonce of the queue at the endpoint that it named. It has no nonce yet when it sends PROVE,
+ * which gets one small reply and starts no transfer.
+ */
+bool kbs_session_sent(struct kbs_session *s, void *buf, const struct kofiblk_cmd_msg *msg)
+{
+	struct kbs_squeue *sq = &s->queues[msg->queue];
+	bool prove = msg->op == KOFIBLK_OP_PROVE;
+
+	if (msg->queue >= s->nqueues || (prove && READ_ONCE(sq->proven)) ||
+	    !kofiblk_cmd_signed(buf, msg, prove ? 0 : sq->cmd_nonce, &s->keys))
+		return false;
+	if (!prove && !READ_ONCE(sq->proven))
+		WRITE_ONCE(sq->proven, true);
+	return true;
+}
+
+/*
  * Called under rcu_read_lock(), which keeps the session from being freed. Return: the request that
  * the command starts, or NULL. The caller calls kbs_req_begin() for it after rcu_read_unlock(),
  * because the active request then keeps the session.
@@ -138,7 +156,7 @@ struct kbs_req *kbs_session_command(struct kbs_session *s, struct kulp_queue *q,
 	sq = &s->queues[msg->queue];
 	WRITE_ONCE(sq->heard, jiffies);
 	req = &sq->reqs[KOFIBLK_ID_SLOT(msg->id)];
-	if (msg->op == KOFIBLK_OP_KEEP_ALIVE)
+	if (msg->op == KOFIBLK_OP_KEEP_ALIVE || msg->op == KOFIBLK_OP_PROVE)
 		kbs_ping(sq, msg);
 	else if (KOFIBLK_ID_SLOT(msg->id) >= s->limits.depth)
 		wrong = "a slot out of range";

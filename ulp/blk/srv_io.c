@@ -193,6 +193,7 @@ static int kbs_req_reply(struct kbs_req *req, u16 flags, bool imm)
 		kulp_rma_submit(sq->q, rma);
 	} else {
 		reply->len = kofiblk_build_reply(&reply->wire->reply, &msg);
+		kofiblk_reply_sign(&reply->wire->reply, reply->len, sq->reply_nonce, &sq->s->keys);
 		rma->op.post = kbs_reply_post;
 		kulp_submit(sq->q, &rma->op);
 	}
@@ -264,15 +265,13 @@ static void kbs_ping_done(struct kulp_queue *q, struct kulp_op *op, int err, siz
 
 	spin_lock_bh(&sq->lock);
 	sq->load.posted--;
-	spin_lock(&sq->s->lock);
-	sq->s->pinging = false;
-	spin_unlock(&sq->s->lock);
+	sq->pinging = false;
 	kbs_squeue_done(sq);
 	spin_unlock_bh(&sq->lock);
 }
 
 /*
- * Reply to a keep-alive message. Only one such reply is sent at a time. Keep-alive messages that
+ * Reply to KEEP_ALIVE or PROVE. On each queue only one such reply is sent at a time. Messages that
  * arrive meanwhile get none.
  */
 void kbs_ping(struct kbs_squeue *sq, const struct kofiblk_cmd_msg *msg)
@@ -282,25 +281,27 @@ void kbs_ping(struct kbs_squeue *sq, const struct kofiblk_cmd_msg *msg)
 		.queue		= msg->queue,
 		.session	= msg->session,
 		.id		= msg->id,
+		.key		= msg->op == KOFIBLK_OP_PROVE ? sq->cmd_nonce : 0,
 	};
+	struct kbs_reply_op *ping = &sq->ping;
 	struct kbs_session *s = sq->s;
 	bool answer;
 
 	spin_lock_bh(&sq->lock);
-	spin_lock(&s->lock);
-	answer = kbs_ping_works(s) && !s->pinging;
-	s->pinging |= answer;
-	spin_unlock(&s->lock);
+	answer = kbs_ping_works(s) && !sq->pinging;
+	sq->pinging |= answer;
 	sq->load.in_flight += answer;
 	sq->load.posted += answer;
 	spin_unlock_bh(&sq->lock);
 	if (!answer)
 		return;
-	s->ping.sq = sq;
-	s->ping.rma.op.post = kbs_ping_post;
-	s->ping.rma.op.done = kbs_ping_done;
-	s->ping.len = kofiblk_build_reply(&s->ping.wire->reply, &reply);
-	kulp_submit(sq->q, &s->ping.rma.op);
+	if (msg->op == KOFIBLK_OP_PROVE)
+		sq->reply_nonce = msg->key;
+	ping->rma.op.post = kbs_ping_post;
+	ping->rma.op.done = kbs_ping_done;
+	ping->len = kofiblk_build_reply(&ping->wire->reply, &reply);
+	kofiblk_reply_sign(&ping->wire->reply, ping->len, sq->reply_nonce, &s->keys);
+	kulp_submit(sq->q, &ping->rma.op);
 }
 
 /* --- the store --- */

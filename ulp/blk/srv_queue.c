@@ -74,9 +74,11 @@ int kbs_squeue_init(struct kbs_squeue *sq)
 	kbs_chunks_init(sq);
 	sq->reqs = kvcalloc(depth, sizeof(*sq->reqs), GFP_KERNEL);
 	sq->replies = kvcalloc(depth, sizeof(*sq->replies), GFP_KERNEL);
-	sq->wires = kcalloc(depth, sizeof(*sq->wires), GFP_KERNEL);
+	sq->wires = kcalloc(depth + 1, sizeof(*sq->wires), GFP_KERNEL);
 	if (!sq->reqs || !sq->replies || !sq->wires)
 		return -ENOMEM;
+	sq->ping.sq = sq;
+	sq->ping.wire = &sq->wires[depth];
 	for (i = 0; i < depth && !ret; i++)
 		ret = kbs_reply_init(sq, i) ?: kbs_req_init(sq, i);
 	return ret;

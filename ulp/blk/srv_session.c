@@ -97,24 +97,21 @@ static struct kbs_session *kbs_session_find(u64 id)
 	return NULL;
 }
 
-/* Messages don't name their sender, but only the client knows the session ID. */
+/* Messages don't name their sender, so ignore those without the tag of their session. */
 static void kbs_received(struct kulp_queue *q, void *buf, size_t len)
 {
-	const struct kofiblk_cmd *wire = buf;
+	struct kbs_session *s = NULL;
 	struct kbs_req *req = NULL;
 	struct kofiblk_cmd_msg msg;
-	struct kbs_session *s;
-	bool bad = kofiblk_parse_cmd(buf, len, &msg);
 
 	rcu_read_lock();
-	s = len >= sizeof(*wire) ? kbs_session_find(le64_to_cpu(wire->session)) : NULL;
-	if (!s) {
+	if (!kofiblk_parse_cmd(buf, len, &msg))
+		s = kbs_session_find(msg.session);
+	if (s && kbs_session_sent(s, buf, &msg)) {
+		req = kbs_session_command(s, q, &msg);
+	} else {
 		atomic64_inc(&kbs_stray);
 		trace_kofiblk_srv_stray(len);
-	} else if (bad) {
-		kbs_session_violated(s, "a malformed command");
-	} else {
-		req = kbs_session_command(s, q, &msg);
 	}
 	rcu_read_unlock();
 	if (req)
@@ -307,7 +304,6 @@ static void kbs_session_free_fabric(struct kbs_session *s)
 	}
 	kbs_session_on(s, NULL);
 	kfree(s->queues);
-	kfree(s->ping.wire);
 	kulp_fabric_put(f);
 }
 

@@ -94,6 +94,9 @@ static int kbs_setup_auth(struct kbs_session *s, struct kbs_setup *set)
 		return kbs_refuse(s, -EACCES, "wrong secret");
 	memcpy(s->proof, auth.mac, sizeof(s->proof));
 	s->key = kulp_key_get(set->keys[ret]);
+	ret = kofiblk_keys_make(s->key, s->proof, &s->keys);
+	if (ret)
+		return ret;
 	if (!kulp_conn_settled(&s->port->listener, &s->conn))
 		return -ESHUTDOWN;
 	if (memchr_inv(s->hello.content, 0, sizeof(s->hello.content)) &&
@@ -143,6 +146,7 @@ static int kbs_setup_queue(struct kbs_session *s, u16 i, const u8 *addr)
 
 	sq->s = s;
 	sq->q = &s->fabric->queues[i];
+	sq->cmd_nonce = get_random_u64() ?: 1;
 	ret = kulp_peer_get(s->fabric, addr, &sq->peer);
 	if (ret)
 		return ret;
@@ -203,8 +207,7 @@ static int kbs_setup_fabric(struct kbs_session *s, struct kbs_setup *set)
 	s->limits = asked->limits;
 	kbs_setup_limits(s, &s->limits);
 	s->queues = kcalloc(s->limits.queues, sizeof(*s->queues), GFP_KERNEL);
-	s->ping.wire = kzalloc(sizeof(*s->ping.wire), GFP_KERNEL);
-	if (!s->queues || !s->ping.wire)
+	if (!s->queues)
 		return kbs_refuse(s, -ENOMEM, "no memory");
 	s->nqueues = s->limits.queues;
 	credits = kbs_session_credits(s, s->limits.depth + 1, f->info->rx_attr->size);

@@ -8,8 +8,8 @@
 #include <asm/byteorder.h>
 #include "wire.h"
 
-static_assert(sizeof(struct kofiblk_cmd) == 56);
-static_assert(sizeof(struct kofiblk_reply) == 48);
+static_assert(sizeof(struct kofiblk_cmd) == 64);
+static_assert(sizeof(struct kofiblk_reply) == 56);
 static_assert(sizeof(struct kofiblk_word) == 8);
 
 /**
@@ -38,6 +38,8 @@ EXPORT_SYMBOL_NS_GPL(kofiblk_name_ok, KOFIBLK);
 #define KOFIBLK_HAS_RANGE	0x1	/* offset and bytes; else both are 0 */
 #define KOFIBLK_HAS_DATA	0x2	/* at most KOFIBLK_IO_MAX bytes at addr; else addr is 0 */
 #define KOFIBLK_NO_REPLY	0x4	/* the command has no reply of its own */
+#define KOFIBLK_NO_SLOT		0x8	/* KOFIBLK_SLOT_KEEP_ALIVE */
+#define KOFIBLK_HAS_NONCE	0x10	/* instead of a key */
 
 static const struct kofiblk_op_row {
 	const char	*name;
@@ -52,8 +54,9 @@ static const struct kofiblk_op_row {
 	[KOFIBLK_OP_DISCARD]	  = { "DISCARD", KOFIBLK_CMD_SUM, KOFIBLK_HAS_RANGE },
 	[KOFIBLK_OP_WRITE_ZEROES] = { "WRITE_ZEROES", KOFIBLK_CMD_FUA | KOFIBLK_CMD_NOUNMAP |
 				      KOFIBLK_CMD_SUM, KOFIBLK_HAS_RANGE },
-	[KOFIBLK_OP_KEEP_ALIVE]	  = { "KEEP_ALIVE" },
+	[KOFIBLK_OP_KEEP_ALIVE]	  = { "KEEP_ALIVE", 0, KOFIBLK_NO_SLOT },
 	[KOFIBLK_OP_FETCHED]	  = { "FETCHED", 0, KOFIBLK_NO_REPLY },
+	[KOFIBLK_OP_PROVE]	  = { "PROVE", 0, KOFIBLK_NO_SLOT | KOFIBLK_HAS_NONCE },
 };
 
 static const struct kofiblk_op_row *kofiblk_op_row(u8 op)
@@ -75,12 +78,18 @@ const char *kofiblk_op_name(u8 op)
 }
 EXPORT_SYMBOL_NS_GPL(kofiblk_op_name, KOFIBLK);
 
-static bool kofiblk_id_ok(u8 op, u64 id)
+static bool kofiblk_id_ok(const struct kofiblk_op_row *row, u64 id)
 {
 	u16 slot = KOFIBLK_ID_SLOT(id);
 
-	return op == KOFIBLK_OP_KEEP_ALIVE ? slot == KOFIBLK_SLOT_KEEP_ALIVE :
-					slot < KOFIBLK_DEPTH_MAX;
+	return row->has & KOFIBLK_NO_SLOT ? slot == KOFIBLK_SLOT_KEEP_ALIVE :
+					    slot < KOFIBLK_DEPTH_MAX;
+}
+
+/* @memory: whether addr and key are those of memory, which may have any. */
+static bool kofiblk_key_ok(const struct kofiblk_op_row *row, bool memory, u64 addr, u64 key)
+{
+	return memory || (!addr && !(row->has & KOFIBLK_HAS_NONCE) == !key);
 }
 
 static bool kofiblk_range_ok(const struct kofiblk_op_row *row, const struct kofiblk_cmd_msg *msg)
@@ -153,9 +162,10 @@ int kofiblk_parse_cmd(const void *buf, size_t len, struct kofiblk_cmd_msg *msg)
 	msg->bytes = le64_to_cpu(wire->bytes);
 	msg->addr = le64_to_cpu(wire->addr);
 	msg->key = le64_to_cpu(wire->key);
+	msg->tag = le64_to_cpu(wire->tag);
 	msg->data = NULL;
 	if (!row || msg->flags & ~row->flags || msg->queue >= KOFIBLK_QUEUES_MAX ||
-	    !msg->session || !kofiblk_id_ok(msg->op, msg->id) || !kofiblk_range_ok(row, msg) ||
+	    !msg->session || !kofiblk_id_ok(row, msg->id) || !kofiblk_range_ok(row, msg) ||
 	    (msg->flags & KOFIBLK_CMD_IMM && msg->flags != KOFIBLK_CMD_IMM))
 		return -EPROTO;
 	head = kofiblk_get_word(buf, sizeof(*wire), len,
@@ -170,8 +180,8 @@ int kofiblk_parse_cmd(const void *buf, size_t len, struct kofiblk_cmd_msg *msg)
 	}
 	if (msg->flags & KOFIBLK_CMD_INLINE && msg->bytes > kofiblk_inline_max(msg->op))
 		return -EPROTO;
-	if ((msg->flags & KOFIBLK_CMD_INLINE || !(row->has & KOFIBLK_HAS_DATA)) &&
-	    (msg->addr || msg->key))
+	if (!kofiblk_key_ok(row, row->has & KOFIBLK_HAS_DATA && !(msg->flags & KOFIBLK_CMD_INLINE),
+			    msg->addr, msg->key))
 		return -EPROTO;
 	return len == head + data ? 0 : -EPROTO;
 }
@@ -199,6 +209,7 @@ size_t kofiblk_build_cmd(void *buf, const struct kofiblk_cmd_msg *msg)
 		.bytes		= cpu_to_le64(msg->bytes),
 		.addr		= cpu_to_le64(msg->addr),
 		.key		= cpu_to_le64(msg->key),
+		.tag		= cpu_to_le64(msg->tag),
 	};
 	return kofiblk_put_word(buf, sizeof(*wire),
 				msg->flags & (KOFIBLK_CMD_SUM | KOFIBLK_CMD_IMM),
@@ -232,9 +243,10 @@ int kofiblk_parse_reply(const void *buf, size_t len, struct kofiblk_reply_msg *m
 	msg->bytes = le64_to_cpu(wire->bytes);
 	msg->addr = le64_to_cpu(wire->addr);
 	msg->key = le64_to_cpu(wire->key);
+	msg->tag = le64_to_cpu(wire->tag);
 	if (!row || row->has & KOFIBLK_NO_REPLY || msg->flags & ~KOFIBLK_REPLY_FLAGS ||
 	    msg->status >= KULP_STATUSES || msg->queue >= KOFIBLK_QUEUES_MAX ||
-	    !msg->session || !kofiblk_id_ok(msg->op, msg->id))
+	    !msg->session || !kofiblk_id_ok(row, msg->id))
 		return -EPROTO;
 	/* A reply without an error means that all bytes were moved. */
 	if (msg->status || !(row->has & KOFIBLK_HAS_DATA)) {
@@ -253,7 +265,7 @@ int kofiblk_parse_reply(const void *buf, size_t len, struct kofiblk_reply_msg *m
 	head = kofiblk_get_word(buf, sizeof(*wire), len, msg->flags & KOFIBLK_REPLY_SUM, &msg->sum);
 	if (!head)
 		return -EPROTO;
-	if (!(msg->flags & KOFIBLK_REPLY_READY) && (msg->addr || msg->key))
+	if (!kofiblk_key_ok(row, msg->flags & KOFIBLK_REPLY_READY, msg->addr, msg->key))
 		return -EPROTO;
 	data = msg->flags & KOFIBLK_REPLY_INLINE ? msg->bytes : 0;
 	msg->data = data ? buf + head : NULL;
@@ -285,6 +297,7 @@ size_t kofiblk_build_reply(void *buf, const struct kofiblk_reply_msg *msg)
 		.bytes		= cpu_to_le64(msg->bytes),
 		.addr		= cpu_to_le64(msg->addr),
 		.key		= cpu_to_le64(msg->key),
+		.tag		= cpu_to_le64(msg->tag),
 	};
 	return kofiblk_put_word(buf, sizeof(*wire), msg->flags & KOFIBLK_REPLY_SUM, msg->sum);
 }

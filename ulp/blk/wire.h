@@ -11,7 +11,7 @@
 #include <kofi/ulp_msg.h>
 
 #define KOFIBLK_MAGIC		0x4b4c424b	/* "KBLK" */
-#define KOFIBLK_VERSION		3
+#define KOFIBLK_VERSION		4
 
 #define KOFIBLK_NAME_MAX	64	/* of clients and exports, with the NUL */
 #define KOFIBLK_QUEUES_MAX	16
@@ -43,6 +43,7 @@ enum kofiblk_net_type {
 #define KOFIBLK_AUTH_RESIZE	"kofiblk server resize"
 #define KOFIBLK_AUTH_BYE	"kofiblk server bye"
 #define KOFIBLK_AUTH_CLIENT_BYE	"kofiblk client bye"
+#define KOFIBLK_AUTH_TAGS	"kofiblk tags"	/* not of a MAC, but of the keys of tags */
 
 /* A struct kulp_shake for a HELLO. */
 #define KOFIBLK_SHAKE(hello, bytes)							\
@@ -148,13 +149,15 @@ struct kofiblk_bye {
 #define KOFIBLK_OP_WRITE_ZEROES	5
 #define KOFIBLK_OP_KEEP_ALIVE	6
 #define KOFIBLK_OP_FETCHED	7	/* the data that a reply offered as READY was read */
+#define KOFIBLK_OP_PROVE	8	/* first on each queue: exchanges the nonces of tags */
 
 /* For trace events. */
 #define KOFIBLK_SHOW_OP(op)								\
 	__print_symbolic(op, { KOFIBLK_OP_READ, "read" }, { KOFIBLK_OP_WRITE, "write" },	\
 			 { KOFIBLK_OP_FLUSH, "flush" }, { KOFIBLK_OP_DISCARD, "discard" },	\
 			 { KOFIBLK_OP_WRITE_ZEROES, "write_zeroes" },			\
-			 { KOFIBLK_OP_KEEP_ALIVE, "keep_alive" }, { KOFIBLK_OP_FETCHED, "fetched" })
+			 { KOFIBLK_OP_KEEP_ALIVE, "keep_alive" }, \
+			 { KOFIBLK_OP_FETCHED, "fetched" }, { KOFIBLK_OP_PROVE, "prove" })
 
 #define KOFIBLK_CMD_FUA		0x1	/* WRITE, WRITE_ZEROES: reply when the data is stable */
 #define KOFIBLK_CMD_INLINE	0x2	/* WRITE: data follows; READ: data follows the reply */
@@ -171,7 +174,7 @@ struct kofiblk_bye {
 #define KOFIBLK_ID(slot, gen)	((__u64)(gen) << 16 | (slot))
 #define KOFIBLK_ID_SLOT(id)	((__u16)(id))
 #define KOFIBLK_ID_GEN(id)	((id) >> 16)
-/* The slot of keep-alive messages. All other slots are below the depth of the queue. */
+/* The slot of KEEP_ALIVE and PROVE. All other slots are below the depth of the queue. */
 #define KOFIBLK_SLOT_KEEP_ALIVE	0xffff
 
 struct kofiblk_cmd {
@@ -185,7 +188,8 @@ struct kofiblk_cmd {
 	__le64	offset;			/* bytes from the disk's beginning */
 	__le64	bytes;			/* length of the range */
 	__le64	addr;			/* READ and WRITE without INLINE: the memory */
-	__le64	key;
+	__le64	key;			/* the same; or the nonce of a PROVE */
+	__le64	tag;			/* see tag.h */
 	/* data of an INLINE write */
 };
 
@@ -199,7 +203,8 @@ struct kofiblk_reply {
 	__le64	id;			/* id of the command */
 	__le64	bytes;			/* bytes that were moved, or are READY */
 	__le64	addr;			/* with READY, where the data is */
-	__le64	key;
+	__le64	key;			/* the same; or the nonce of a PROVE */
+	__le64	tag;			/* see tag.h */
 	/* data of an INLINE reply */
 };
 
@@ -301,11 +306,12 @@ struct kofiblk_cmd_msg {
 	u16		flags;		/* valid for @op */
 	u16		queue;		/* below KOFIBLK_QUEUES_MAX */
 	u64		session;
-	u64		id;		/* slot below KOFIBLK_DEPTH_MAX, except for KEEP_ALIVE */
+	u64		id;		/* slot below KOFIBLK_DEPTH_MAX, or KEEP_ALIVE's */
 	u64		offset;		/* the range is in sectors, and ends below 2^63 */
 	u64		bytes;
 	u64		addr;
 	u64		key;
+	u64		tag;		/* unchecked */
 	u32		sum;		/* 0 without KOFIBLK_CMD_SUM */
 	u32		imm;		/* 0 without KOFIBLK_CMD_IMM */
 	const void	*data;		/* @bytes of an inline write, within the parsed message */
@@ -319,8 +325,9 @@ struct kofiblk_reply_msg {
 	u64		session;
 	u64	id;
 	u64	bytes;		/* 0 unless @status is KULP_STS_OK */
-	u64	addr;		/* 0 without KOFIBLK_REPLY_READY, as @key */
+	u64	addr;		/* 0 without KOFIBLK_REPLY_READY, as @key but for PROVE */
 	u64		key;
+	u64		tag;		/* unchecked */
 	u32	sum;		/* 0 without KOFIBLK_REPLY_SUM */
 	const void *data;	/* with KOFIBLK_REPLY_INLINE, within the parsed message; or NULL */
 };

@@ -37,7 +37,7 @@ def report(good, what):
 
 
 def header(kind, length, **change):
-    fields = {"magic": MAGIC, "version": 3, "type": kind, "len": length, "reserved": 0}
+    fields = {"magic": MAGIC, "version": 4, "type": kind, "len": length, "reserved": 0}
     fields.update(change)
     return HDR.pack(*fields.values())
 

@@ -28,14 +28,16 @@ MAGIC = 0x4b4c424b
 HELLO, CHALLENGE, AUTH, ACCEPT, REJECT, RESIZE, BYE = range(1, 8)
 HDR = struct.Struct("<IHHII")
 ACCEPT_HEAD = struct.Struct("<32s16sQQIIIIHHHHQIIIIIIQQ")
-READ, WRITE, FLUSH, DISCARD, ZEROES, KEEP_ALIVE, FETCHED = range(1, 8)
+READ, WRITE, FLUSH, DISCARD, ZEROES, KEEP_ALIVE, FETCHED, PROVE = range(1, 9)
 RDMA_WRITE, CHECKSUM = 0x1, 0x10
 CMD_INLINE, CMD_SUM = 0x2, 0x8
 REPLY_READY, REPLY_INLINE, REPLY_SUM = 1, 2, 4
-CMD = struct.Struct("<BBHHHQQQQQQ")
-REPLY = struct.Struct("<BBHHHQQQQQ")
+CMD = struct.Struct("<BBHHHQQQQQQQ")
+REPLY = struct.Struct("<BBHHHQQQQQQ")
+WORD = 8
 PROTECTION = 9
 DISK = 4 << 20
+NONCE = 0x0102030405060708
 LIMIT = 300
 count = 0
 
@@ -69,6 +71,48 @@ def crc(data, value=0xffffffff):
 def checksum(cmd, data=b""):
     return crc(data, crc(struct.pack("<QQQQHB5x", cmd.session, cmd.id, cmd.offset, cmd.bytes,
                                      cmd.flags, cmd.op)))
+
+
+# --- SipHash-2-4, by its definition ---
+
+MASK = 2 ** 64 - 1
+
+
+def rotated(value, bits):
+    return (value << bits | value >> 64 - bits) & MASK
+
+
+def sip_round(a, b, c, d):
+    a = a + b & MASK
+    c = c + d & MASK
+    b = rotated(b, 13) ^ a
+    d = rotated(d, 16) ^ c
+    a = rotated(a, 32)
+    c = c + b & MASK
+    a = a + d & MASK
+    b = rotated(b, 17) ^ c
+    d = rotated(d, 21) ^ a
+    return a, b, rotated(c, 32), d
+
+
+def siphash(key, data):
+    first, second = struct.unpack("<QQ", key)
+    state = (first ^ 0x736f6d6570736575, second ^ 0x646f72616e646f6d,
+             first ^ 0x6c7967656e657261, second ^ 0x7465646279746573)
+    whole = data + bytes(7 - len(data) % 8) + bytes([len(data) & 0xff])
+    for (word,) in struct.iter_unpack("<Q", whole):
+        state = (*state[:3], state[3] ^ word)
+        state = sip_round(*sip_round(*state))
+        state = (state[0] ^ word, *state[1:])
+    state = (*state[:2], state[2] ^ 0xff, state[3])
+    for _ in range(4):
+        state = sip_round(*state)
+    return state[0] ^ state[1] ^ state[2] ^ state[3]
+
+
+def tag_of(key, message, at, nonce):
+    """The tag of a message without data, whose tag is at this offset."""
+    return siphash(key, message[:at] + struct.pack("<Q", nonce) + message[at + 8:])
 
 
 # --- the device ---
@@ -212,7 +256,7 @@ class Device:
 # --- the server ---
 
 def header(kind, length, **change):
-    fields = {"magic": MAGIC, "version": 3, "type": kind, "len": length, "reserved": 0}
+    fields = {"magic": MAGIC, "version": 4, "type": kind, "len": length, "reserved": 0}
     fields.update(change)
     return HDR.pack(*fields.values())
 
@@ -224,12 +268,13 @@ def mac(label, *parts):
 class Cmd:
     def __init__(self, message):
         (self.version, self.op, self.flags, self.queue, _, self.session, self.id, self.offset,
-         self.bytes, self.addr, self.key) = CMD.unpack_from(message)
+         self.bytes, self.addr, self.key, self.tag) = CMD.unpack_from(message)
         head = CMD.size
         self.sum = None
         if self.flags & CMD_SUM:
             self.sum = struct.unpack_from("<I", message, head)[0]
-            head += 8
+            head += WORD
+        self.head = message[:head]
         self.data = message[head:]
 
 
@@ -237,6 +282,7 @@ class Behaviour:
     """The behaviour of an honest server; cases override parts of it."""
     secret = None
     caps = RDMA_WRITE
+    deaf = False    # doesn't answer PROVE
 
     def challenge(self, first):
         body = os.urandom(32) + bytes(64) + bytes([self.secret is not None]) + bytes(7)
@@ -269,7 +315,7 @@ class Behaviour:
         server.hello(first)
         challenge = self.challenge(first)
         talk.send(challenge)
-        server.proof = talk.message()[16:48]
+        server.proved(talk.message()[16:48], self.secret)
         talk.send(self.accept(server))
 
     def read(self, server, cmd, data):
@@ -281,7 +327,11 @@ class Behaviour:
         server.reply(cmd)
 
     def command(self, server, cmd):
-        if cmd.op == KEEP_ALIVE:
+        if cmd.op == PROVE:
+            server.nonce = cmd.key
+            if not self.deaf:
+                server.reply(cmd, key=NONCE)
+        elif cmd.op == KEEP_ALIVE:
             server.reply(cmd)
         elif cmd.op == READ:
             self.read(server, cmd, bytes(server.store[cmd.offset:cmd.offset + cmd.bytes]))
@@ -330,8 +380,9 @@ class Server:
         self.behave = Behaviour()
         self.store = bytearray(os.urandom(DISK))
         self.talk = None
-        self.sessions = self.wrong_sums = 0
-        self.session = 0
+        self.sessions = self.wrong_sums = self.wrong_tags = 0
+        self.session = self.nonce = 0
+        self.keys = bytes(32)
         self.queue = []
         self.wake = threading.Condition()
         self.device = Device(self.received)
@@ -347,6 +398,10 @@ class Server:
             if self.device.peer_gid != message[240:256]:
                 self.device.meet(message[240:256])
         self.session = int.from_bytes(os.urandom(8), "little") | 1
+
+    def proved(self, proof, secret):
+        self.proof = proof
+        self.keys = mac(b"tags", proof) if secret else bytes(32)
 
     def accept(self):
         while True:
@@ -368,17 +423,21 @@ class Server:
                 self.wake.wait_for(lambda: self.queue)
                 cmd = Cmd(self.queue.pop(0))
             if cmd.session == self.session:
+                nonce = 0 if cmd.op == PROVE else NONCE
+                self.wrong_tags += cmd.tag != tag_of(self.keys[:16], cmd.head, CMD.size - 8, nonce)
                 self.behave.command(self, cmd)
 
     def say(self, message):
         return self.device.ask(Device.SEND, self.client["qpn"], self.client["qkey"], message)[0]
 
     def reply(self, cmd, data=b"", **change):
-        fields = {"version": 3, "op": cmd.op, "flags": 0, "status": 0, "queue": cmd.queue,
+        fields = {"version": 4, "op": cmd.op, "flags": 0, "status": 0, "queue": cmd.queue,
                   "session": cmd.session, "id": cmd.id,
-                  "bytes": cmd.bytes if cmd.op in (READ, WRITE) else 0, "addr": 0, "key": 0}
+                  "bytes": cmd.bytes if cmd.op in (READ, WRITE) else 0, "addr": 0, "key": 0,
+                  "tag": None}
         value = change.pop("sum", None)
         fields.update(change)
+        tag = fields.pop("tag")
         tail = b""
         if cmd.flags & CMD_SUM and cmd.op == READ and not fields["status"]:
             if value is None:
@@ -386,7 +445,11 @@ class Server:
                 value = checksum(cmd, whole)
             fields["flags"] |= REPLY_SUM
             tail = struct.pack("<II", value, 0)
-        return self.say(REPLY.pack(*fields.values()) + tail + data)
+        head = REPLY.pack(*fields.values(), 0) + tail
+        at = REPLY.size - 8
+        if tag is None:
+            tag = tag_of(self.keys[16:], head, at, self.nonce)
+        return self.say(head[:at] + struct.pack("<Q", tag) + head[at + 8:] + data)
 
     def write_to(self, cmd, data, offset=0):
         status = None
@@ -488,7 +551,7 @@ class Says(Behaviour):
         challenge = self.challenge(first) if self.said is None else self.said
         talk.send(challenge)
         if self.said is None:
-            server.proof = talk.message()[16:48]
+            server.proved(talk.message()[16:48], self.secret)
             talk.send(self.accept(server, **self.change) if self.accepted is None else
                       self.accepted(server))
         if self.hang_up:
@@ -586,7 +649,6 @@ WRONG_REPLIES = {
     "less data": lambda s, c, d: inline(s, c, d[:512], bytes=512),
     "more data": lambda s, c, d: inline(s, c, d + d, bytes=2 * len(d)),
     "data to be fetched": lambda s, c, d: s.reply(c, flags=REPLY_READY, addr=4096, key=1),
-    "another queue": lambda s, c, d: inline(s, c, d, queue=1),
     "an invalid slot": lambda s, c, d: inline(s, c, d, id=c.id & ~0xffff | 200),
 }
 
@@ -614,6 +676,10 @@ def wrong_replies(server):
 def harmless(server, disk):
     """Replies that match no command have no effect."""
     def noise(s, c, d):
+        forged = disk.counter("forged")
+        for change in ({"tag": 0}, {"tag": 1 << 63}, {"queue": 1}):
+            inline(s, c, bytes(4096), **change)
+        report(disk.counter("forged") == forged + 3, "replies with a wrong tag are counted")
         for change in ({"session": c.session ^ 1}, {"id": c.id + (1 << 16)},
                        {"id": c.id ^ (1 << 40)}, {"version": 9}, {"op": 99}, {"status": 99},
                        {"flags": 0xff00}):
@@ -763,6 +829,24 @@ def checksums(server):
         refused_writes(server, disk)
 
 
+def tags(server):
+    """Commands and replies have tags by keys of the secret."""
+    server.behave = Once(lambda s, c, d: [inline(s, c, bytes(len(d)), tag=0), inline(s, c, d)])
+    server.behave.secret = SECRET
+    with Disk(",secret=" + SECRET.hex()) as disk:
+        data = os.urandom(65536)
+        disk.write(0, data)
+        report(disk.read(0, 65536) == data, "a disk with a secret is written and read")
+        server.behave.armed = True
+        before = server.sessions
+        report(disk.read(4096, 4096) == data[4096:8192] and disk.counter("forged") == 1 and
+               server.sessions == before, "a reply without the tag isn't taken for the server's")
+    report(server.wrong_tags == 0, f"all commands have the right tag: {server.wrong_tags}")
+    server.behave = Behaviour()
+    server.behave.deaf = True
+    refused(server, "endpoints that don't answer", server.behave, "", errno.ETIMEDOUT)
+
+
 def wrong_place(server, cmd, _data):
     other = server.store[cmd.offset + 512:cmd.offset + 512 + cmd.bytes]
     server.write_to(cmd, bytes(other))
@@ -830,6 +914,7 @@ def main():
     fetches(server)
     silence(server)
     checksums(server)
+    tags(server)
     print(f"1..{count}")
 
 

@@ -389,12 +389,12 @@ impostor()
 	host python3 - "${SERVER%:*}" > /tmp/impostor << 'END'
 import socket, struct, sys
 
-def say(kind, body, version=3):
+def say(kind, body, version=4):
     return struct.pack("<IHHII", 0x4b4c424b, version, kind, 16 + len(body), 0) + body
 
 reject = bytes(32) + struct.pack("<HB5x64s", 18, 0, b"go away")
 listener = socket.create_server((sys.argv[1], 4420), reuse_port=False)
-for answer in (say(5, reject), say(5, reject, 4), say(7, bytes(40))):
+for answer in (say(5, reject), say(5, reject, 5), say(7, bytes(40))):
     talk = listener.accept()[0]
     print(len(talk.recv(4096)), flush=True)
     talk.sendall(answer)
@@ -430,7 +430,7 @@ stays()
 	meet impostor-done
 	check "the disk keeps connecting" state_is connecting
 	check "the impostor's version is in the log" \
-		sh -c "dmesg | grep -q 'speaks version 4 of the protocol'"
+		sh -c "dmesg | grep -q 'speaks version 5 of the protocol'"
 	meet impostor-gone
 	comes_back "the impostor's answers"
 }
