@@ -165,6 +165,7 @@ struct kulp_op {
  * @addr: the endpoint's address, for peers
  * @context: for the user of a device with an owner; NULL at first
  * @up: data calls are allowed, under RCU. Private to kofi_ulp, as all below
+ * @moved: time of the latest completion of a send, read or write, in jiffies
  * @lock: protects @closed, @lanes, @pumping and @pump_again
  * @closed: operations fail instead of waiting
  * @lanes: waiting operations
@@ -186,6 +187,7 @@ struct kulp_queue {
 	u8			addr[KULP_ADDR_MAX];
 	void			*context;
 	bool			up;
+	unsigned long		moved;
 	spinlock_t		lock;		/* protects closed to pump_again */
 	bool			closed;
 	struct list_head	lanes[KULP_LANES];
@@ -224,6 +226,18 @@ void kulp_fabric_put(struct kulp_fabric *f);
  * Context: Process or softirq.
  */
 void kulp_fabric_lost(struct kulp_fabric *f);
+
+/**
+ * kulp_fabric_moves() - whether a device works for at least one peer
+ * @f: the device
+ * @since: a time in jiffies
+ *
+ * If it does, operations that don't complete wait for their peer, and kulp_fabric_lost() would harm
+ * all others.
+ * Context: Any.
+ * Return: whether a send, read or write has completed without an error since then.
+ */
+bool kulp_fabric_moves(const struct kulp_fabric *f, unsigned long since);
 
 /**
  * kulp_peer_get() - insert a peer's address

@@ -31,8 +31,12 @@
 
 /* Maximum retries after failures that kbc_fault() counts, as nvme_core.max_retries. */
 #define KBC_FAULTS_MAX	5
-/* Time-out in seconds of operations that are outstanding at the end of a session. */
+/*
+ * Time-outs in seconds of operations that are outstanding at the end of a session: of a device that
+ * completes nothing, and of a server that doesn't answer a device which works with others.
+ */
 #define KBC_END_S	30
+#define KBC_PEER_S	600
 
 /* Longest time-out: time_after() needs a positive number of jiffies. */
 #define KBC_SECONDS_MAX	(INT_MAX / 2000)

@@ -568,8 +568,8 @@ static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
 
 static void kbc_proved(struct kbc_queue *kq, u64 nonce)
 {
-	/* Pairs with kbc_establish(). */
 	if (!kq->cmd_nonce)
+		/* Pairs with kbc_all_proved(). */
 		smp_store_release(&kq->cmd_nonce, nonce);
 	wake_up(&kq->disk->wait);
 }
@@ -732,18 +732,34 @@ static bool kbc_requests_idle(struct kbc_disk *d)
 }
 
 /*
+ * Return: whether to wait on for operations since @began. To close the device would end the
+ * sessions of all its disks. An administrator who removes this one accepts that.
+ */
+static bool kbc_requests_wait(const struct kbc_disk *d, unsigned long began)
+{
+	return READ_ONCE(d->state) != KBC_DELETING &&
+	       kulp_fabric_moves(d->fabric, jiffies - KBC_END_S * HZ) &&
+	       time_before(jiffies, began + KBC_PEER_S * HZ);
+}
+
+/*
  * Return all requests to the block layer. The session is over: no request starts and no reply is
- * handled any more. If the server posts no receives, sends may never complete. After KBC_END_S the
- * client closes the device, which ends all operations on it.
+ * handled any more. If the server is dead, sends may not complete for long. In the end the client
+ * closes the device, which ends all operations on it.
  */
 void kbc_requests_abort(struct kbc_disk *d)
 {
+	unsigned long began = jiffies;
+	bool lost = false;
+
 	kbc_each_tag(d, kbc_tag_abort);
-	if (!wait_event_idle_timeout(d->wait, kbc_requests_idle(d), KBC_END_S * HZ)) {
+	while (!wait_event_idle_timeout(d->wait, kbc_requests_idle(d), KBC_END_S * HZ)) {
+		if (lost || kbc_requests_wait(d, began))
+			continue;
 		kbc_err(d, "operations didn't complete after the session's end, closing device %s\n",
 			d->fabric->info->domain_attr->name);
 		kulp_fabric_lost(d->fabric);
-		wait_event_idle(d->wait, kbc_requests_idle(d));
+		lost = true;
 	}
 	kbc_each_tag(d, kbc_tag_release);
 }

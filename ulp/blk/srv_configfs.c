@@ -142,7 +142,7 @@ CONFIGFS_ATTR(kbs_##owner##_, name)
 void kbs_conf_set(struct kbs_conf *conf, bool enabled)
 {
 	mutex_lock(&kbs_lock);
-	conf->enabled = enabled;
+	WRITE_ONCE(conf->enabled, enabled);
 	mutex_unlock(&kbs_lock);
 }
 

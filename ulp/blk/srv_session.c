@@ -13,7 +13,12 @@
 #include "srv_trace.h"
 
 #define KBS_TAKE_S	30	/* time-out for a client to take replies and data */
-#define KBS_END_S	60	/* time-out of operations after the end of a session */
+/*
+ * Time-outs of operations after the end of a session: of a device that completes nothing, and of a
+ * client that doesn't answer a device which works with others.
+ */
+#define KBS_END_S	60
+#define KBS_PEER_S	600
 #define KBS_WATCH_MS	1000U
 #define KBS_FLUSHES	3	/* at most, before a session's requests stop */
 
@@ -257,13 +262,41 @@ static void kbs_session_part(struct kbs_session *s)
 }
 
 /*
+ * Return: whether to wait on for operations since @began. To close the device, because this client
+ * is dead, would end the sessions of all clients. An administrator may wait for this one's end.
+ */
+static bool kbs_session_waits(const struct kbs_session *s, unsigned long began)
+{
+	return READ_ONCE(s->port->conf.enabled) && READ_ONCE(s->export->conf.enabled) &&
+	       kulp_fabric_moves(s->fabric, jiffies - KBS_END_S * HZ) &&
+	       time_before(jiffies, began + KBS_PEER_S * HZ);
+}
+
+/* Wait until no operation of a session is in progress. */
+static void kbs_session_settle(struct kbs_session *s)
+{
+	unsigned long began = jiffies;
+	bool lost = false;
+	u32 posted;
+
+	while (!wait_event_idle_timeout(kbs_wait, kbs_session_idle(s, &posted), KBS_END_S * HZ)) {
+		/* If only the store is slow, wait: a request posts nothing after its I/O. */
+		if (lost || !posted || kbs_session_waits(s, began))
+			continue;
+		pr_warn("operations for %s at %s didn't complete after the session's end, closing device %s\n",
+			s->hello.client, s->conn.name, s->fabric->info->domain_attr->name);
+		kulp_fabric_lost(s->fabric);
+		lost = true;
+	}
+}
+
+/*
  * End a session that was live. One that nobody stopped has lost its client, so it gets no BYE.
  * Active operations complete by themselves, unless the client or the device prevents it.
  */
 static void kbs_session_drain(struct kbs_session *s)
 {
 	const enum kbs_session_state state = READ_ONCE(s->state);
-	u32 posted;
 
 	if (state == KBS_SESSION_PARTING)
 		kbs_session_part(s);
@@ -276,15 +309,7 @@ static void kbs_session_drain(struct kbs_session *s)
 	synchronize_rcu();
 	kbs_session_abort(s);
 	kulp_net_close(&s->conn.net);
-	if (wait_event_idle_timeout(kbs_wait, kbs_session_idle(s, &posted), KBS_END_S * HZ))
-		return;
-	/* If only the store is slow, wait: a request posts nothing after its I/O. */
-	if (posted) {
-		pr_warn("operations for %s at %s didn't complete after the session's end, closing device %s\n",
-			s->hello.client, s->conn.name, s->fabric->info->domain_attr->name);
-		kulp_fabric_lost(s->fabric);
-	}
-	wait_event_idle(kbs_wait, kbs_session_idle(s, &posted));
+	kbs_session_settle(s);
 }
 
 static void kbs_session_free_fabric(struct kbs_session *s)

@@ -211,6 +211,26 @@ static noinline void kulp_drained(struct kulp_queue *q)
 		q->fabric->role->drained(q);
 }
 
+static void kulp_op_done(struct kulp_queue *q, struct kulp_op *op, size_t len)
+{
+	unsigned long now = jiffies;
+
+	if (op->lane == KULP_LANE_SEND && READ_ONCE(q->moved) != now)
+		WRITE_ONCE(q->moved, now);
+	op->done(q, op, 0, len);
+}
+
+bool kulp_fabric_moves(const struct kulp_fabric *f, unsigned long since)
+{
+	u16 i;
+
+	for (i = 0; i < f->nqueues; i++)
+		if (time_after_eq(READ_ONCE(f->queues[i].moved), since))
+			return true;
+	return false;
+}
+EXPORT_SYMBOL_NS_GPL(kulp_fabric_moves, KOFI_ULP);
+
 static void kulp_cq_drain(struct fid_cq *cq, void *context)
 {
 	struct fi_cq_data_entry done[KULP_BATCH];
@@ -226,7 +246,7 @@ static void kulp_cq_drain(struct fid_cq *cq, void *context)
 			if (done[i].flags & FI_REMOTE_WRITE)
 				kulp_recv_written(q, op, done[i].data);
 			else
-				op->done(q, op, 0, done[i].len);
+				kulp_op_done(q, op, done[i].len);
 		}
 		if (n == -FI_EAVAIL)
 			kulp_cq_error(q);
@@ -653,6 +673,7 @@ static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *sel
 	f->max_rma = kulp_option(f, FI_OPT_MAX_RMA_SIZE);
 	for (i = 0; i < count; i++) {
 		f->queues[i].recv_len = min(f->role->recv_len, f->max_msg);
+		f->queues[i].moved = jiffies;
 		f->queues[i].up = true;
 	}
 	/* Last, because from here on a removal closes the endpoints. */
