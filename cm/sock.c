@@ -42,6 +42,7 @@ static void kcm_sock_set_up(struct kcm_session *s, struct socket *sock)
 	struct sock *sk = sock->sk;
 
 	sk->sk_allocation = GFP_NOIO;
+	compat_sock_in_reclaim(sk);
 	tcp_sock_set_nodelay(sk);
 	sock_set_keepalive(sk);
 	tcp_sock_set_keepidle(sk, KCM_TCP_IDLE);

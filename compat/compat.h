@@ -45,6 +45,16 @@
 #endif
 
 /*
+ * From 6.2 on TCP uses a page of the sending task, unless the socket is used where a task may be
+ * about to send on another socket: in memory reclaim.
+ */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+#define compat_sock_in_reclaim(sk)	((sk)->sk_use_task_frag = false)
+#else
+#define compat_sock_in_reclaim(sk)	((void)(sk))
+#endif
+
+/*
  * From 6.8 on vfs_iter_write() calls file_start_write() itself. These are macros because
  * this file comes before the kernel's headers.
  */

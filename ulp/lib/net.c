@@ -97,6 +97,7 @@ static void kulp_net_set_up(struct socket *sock)
 	struct sock *sk = sock->sk;
 
 	sk->sk_allocation = GFP_NOIO;
+	compat_sock_in_reclaim(sk);
 	tcp_sock_set_nodelay(sk);
 	sock_set_keepalive(sk);
 	tcp_sock_set_keepidle(sk, KULP_NET_IDLE);
