@@ -112,6 +112,10 @@ blocks()
 	check "pages are stable while they are written" \
 		[ "$(cat "/sys/block/$DISK/queue/stable_writes")" = 1 ]
 	check "the disk has checksums" [ "$(attribute checksum)" = 1 ]
+	six_disk=$DISK
+	refuse "the export isn't attached by the server's other address, too" attach blocks client=b
+	DISK=$six_disk
+	check "the disk keeps a session" wait_for 40 state_is live
 	check "the disk's wwid is the export's uuid" [ "$(attribute wwid)" = uuid.$UUID ]
 	check "small requests succeed" writes_and_reads 4k 1
 	check "large requests succeed" writes_and_reads 128k 2
