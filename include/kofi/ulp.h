@@ -7,8 +7,9 @@
  * with one kulp_queue (an endpoint and its completion queue) for each interrupt
  * vector. Every operation is a kulp_op, whose done() is called exactly once.
  *
- * kulp_fabrics_lock (mutex), kulp_queue.credits_lock (mutex) > kulp_queue.lock (spinlock,
- * BH off). fi_*() control calls aren't made under kulp_queue.lock, and callbacks of roles
+ * kulp_opening_lock (mutex) > kulp_fabrics_lock (mutex).
+ * kulp_opening_lock, kulp_queue.credits_lock (mutex) > kulp_queue.lock (spinlock, BH off).
+ * fi_*() control calls aren't made under kulp_queue.lock, and callbacks of roles
  * or ops aren't made under any of these locks. The mutexes are held in a noio scope, because
  * a client may have to open a device in order to write memory out. kulp_fabric.down_lock
  * (mutex) isn't taken under these locks; done() is called under it.
@@ -228,7 +229,7 @@ void kulp_fabric_put(struct kulp_fabric *f);
 void kulp_fabric_lost(struct kulp_fabric *f);
 
 /**
- * kulp_fabric_moves() - whether a device works for at least one peer
+ * kulp_fabric_moves() - check that a device works for at least one peer
  * @f: the device
  * @since: a time in jiffies
  *

@@ -46,6 +46,9 @@ static struct scene {
 	struct bio_vec		bvec[PIECES];
 	bool			wrote;
 	bool			wrong;		/* an unexpected call was made */
+	/* Opening. */
+	struct kulp_fabric	*known;		/* what was found while a device was being opened */
+	bool			looks;
 	/* Closing. */
 	unsigned int		closes;
 	struct completion	may_close;
@@ -104,9 +107,16 @@ static const struct kulp_role scene_collector = {
 	.gone		= scene_gone,
 };
 
+static const struct kulp_select any;
+
+/* The search for a device, which finds none. A case may look for an open device meanwhile. */
 static int scene_getinfo(u32 version, const char *node, const char *service, u64 flags,
 			 const struct fi_info *hints, struct fi_info **info)
 {
+	if (scene->looks && mutex_trylock(&kulp_fabrics_lock)) {
+		mutex_unlock(&kulp_fabrics_lock);
+		scene->known = kulp_fabric_get(&scene_role, &any);
+	}
 	if (scene->asked < ARRAY_SIZE(scene->caps))
 		scene->caps[scene->asked++] = hints->caps;
 	return -ENODATA;
@@ -475,6 +485,30 @@ static void peer_is_never_ready(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->posts, 0U);
 }
 
+/* --- opening --- */
+
+static const struct kulp_select by_owner = { .owner = "peer" };
+
+/* A device that is open can be used while another one is being opened. */
+static void opened_meanwhile(struct kunit *test)
+{
+	struct kulp_fabric *f = &scene->fabric;
+
+	f->refs = 1;
+	mutex_lock(&kulp_fabrics_lock);
+	list_add(&f->list, &kulp_fabrics);
+	mutex_unlock(&kulp_fabrics_lock);
+	KUNIT_EXPECT_PTR_EQ(test, kulp_fabric_get(&scene_role, &any), f);
+	KUNIT_EXPECT_EQ(test, scene->asked, 0U);
+	scene->looks = true;
+	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(kulp_fabric_get(&scene_role, &by_owner)), -ENODATA);
+	KUNIT_EXPECT_GT(test, scene->asked, 0U);
+	KUNIT_EXPECT_PTR_EQ(test, scene->known, f);
+	mutex_lock(&kulp_fabrics_lock);
+	list_del(&f->list);
+	mutex_unlock(&kulp_fabrics_lock);
+}
+
 /* --- transfers --- */
 
 static ssize_t scene_rma(const struct fi_msg_rma *msg, bool right)
@@ -646,6 +680,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(closed_while_pumped),
 	KUNIT_CASE(waits_end),
 	KUNIT_CASE(room_comes_later),
+	KUNIT_CASE(opened_meanwhile),
 	KUNIT_CASE(room_came_before),
 	KUNIT_CASE(room_came_meanwhile),
 	KUNIT_CASE(room_in_order),

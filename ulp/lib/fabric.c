@@ -46,6 +46,8 @@ struct kulp_bufs {
 	struct kulp_recv		recvs[];
 };
 
+/* Held while a device is opened, which takes minutes if its admin queue doesn't answer. */
+static DEFINE_MUTEX(kulp_opening_lock);
 static DEFINE_MUTEX(kulp_fabrics_lock);	/* protects kulp_fabrics */
 static LIST_HEAD(kulp_fabrics);
 static struct workqueue_struct *kulp_wq;
@@ -703,7 +705,9 @@ static struct kulp_fabric *kulp_fabric_new(const struct kulp_role *role,
 		f->info->domain_attr->name, f->info->fabric_attr->name,
 		f->nqueues, f->can_write || role->messages_only ? "" : ", without RDMA write",
 		f->owner ? ", in a domain for one peer" : "");
+	mutex_lock(&kulp_fabrics_lock);
 	list_add(&f->list, &kulp_fabrics);
+	mutex_unlock(&kulp_fabrics_lock);
 	return f;
 }
 
@@ -717,10 +721,11 @@ static bool kulp_owned_by(const struct kulp_fabric *f, const char *owner)
 	return f->owner && owner ? !strcmp(f->owner, owner) : !f->owner && !owner;
 }
 
-struct kulp_fabric *kulp_fabric_get(const struct kulp_role *role, const struct kulp_select *select)
+/* Return: a device that is open, with a reference; or NULL. */
+static struct kulp_fabric *kulp_fabric_known(const struct kulp_role *role,
+					     const struct kulp_select *select)
 {
-	unsigned int noio = memalloc_noio_save();
-	struct kulp_fabric *f;
+	struct kulp_fabric *f, *found = NULL;
 
 	mutex_lock(&kulp_fabrics_lock);
 	list_for_each_entry(f, &kulp_fabrics, list)
@@ -730,11 +735,24 @@ struct kulp_fabric *kulp_fabric_get(const struct kulp_role *role, const struct k
 		    kulp_is(select->fabric, f->info->fabric_attr->name) &&
 		    kulp_is(select->domain, f->info->domain_attr->name)) {
 			f->refs++;
-			goto out;
+			found = f;
+			break;
 		}
-	f = kulp_fabric_new(role, select);
-out:
 	mutex_unlock(&kulp_fabrics_lock);
+	return found;
+}
+
+struct kulp_fabric *kulp_fabric_get(const struct kulp_role *role, const struct kulp_select *select)
+{
+	unsigned int noio = memalloc_noio_save();
+	struct kulp_fabric *f = kulp_fabric_known(role, select);
+
+	if (!f) {
+		mutex_lock(&kulp_opening_lock);
+		/* Another task may have opened it. */
+		f = kulp_fabric_known(role, select) ?: kulp_fabric_new(role, select);
+		mutex_unlock(&kulp_opening_lock);
+	}
 	memalloc_noio_restore(noio);
 	return f;
 }
