@@ -75,7 +75,7 @@ set_up()
 	modprobe rdma_rxe
 	device rxe0 rxe dummy0
 	for module in kofi_bench kofi_bench_verbs kofi_bench_efa kofi_bench_tcp \
-		kofi_bench_blk kofi_bench_match kofi_bench_rdm; do
+		kofi_bench_blk kofi_bench_match kofi_bench_rdm kofi_bench_tag; do
 		check "$module" modprobe $module
 	done
 }

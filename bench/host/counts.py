@@ -16,6 +16,7 @@ MODULES = {
     "kofi_bench": "harness",
     "kofi_bench_verbs": "ulp", "kofi_bench_efa": "ulp", "kofi_bench_tcp": "ulp",
     "kofi_bench_blk": "ulp", "kofi_bench_match": "ulp", "kofi_bench_rdm": "ulp",
+    "kofi_bench_tag": "ulp",
     "kofi": "kofi", "kofi_efa": "kofi_efa", "ib_core": "ib_core",
     "kofiblk": "kofiblk", "kofiblk_srv": "kofiblk", "kofiblk_common": "kofiblk",
     "kofi_ulp": "kofiblk",

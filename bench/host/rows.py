@@ -80,7 +80,8 @@ class Row:
     def command(self):
         ulp, device, peer = {"rxe": ("verbs", "rxe0", "rxe0"),
                              "tcp": ("tcp", "-", "-"),
-                             "match": ("match", "-", "-")}.get(self.ulp, (self.ulp, "es0", "es1"))
+                             "match": ("match", "-", "-"),
+                             "tag": ("tag", "-", "-")}.get(self.ulp, (self.ulp, "es0", "es1"))
         if self.is_disk():
             ulp, device, peer = "blk", self.ulp, "-"
         return (f"{ulp} {device} {peer} {self.kind} {self.mode} {self.size} {self.batch} "
@@ -134,6 +135,12 @@ def matching():
         yield Row("match", "recv", 8, "polled", MATCHED, addresses=posted)
 
 
+def tags():
+    """kofiblk's messages: to set a command's tag, and to check it."""
+    for kind in ("send", "recv"):
+        yield Row("tag", kind, 64, "polled")
+
+
 def messages():
     """Fabric efa: tagged messages, one side and both."""
     for mode in ("polled", "sleeping"):
@@ -182,8 +189,8 @@ def pairs():
 
 
 def all_rows():
-    return [*compared(), *one_piece(), *growth(), *matching(), *messages(), *alternatives(),
-            *block_devices()]
+    return [*compared(), *one_piece(), *growth(), *matching(), *tags(), *messages(),
+            *alternatives(), *block_devices()]
 
 
 def waits(row):
@@ -198,7 +205,7 @@ def checked():
     for row in all_rows():
         if waits(row):
             continue
-        if row.ulp in ("match", *PAIRS) or row.ulp == "kofiblk" and row.batch == DEPTH:
+        if row.ulp in ("match", "tag", *PAIRS) or row.ulp == "kofiblk" and row.batch == DEPTH:
             yield row
         if row.ulp in ("efa", "rdm") and (row.mode == "polled" or
                                  (row.kind, row.size) in (("send", 8), ("reg", 4 * KIB))):

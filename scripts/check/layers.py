@@ -55,9 +55,9 @@ LAYERS = {
     "prov/loop": Layer(("include/kofi",), provider_api=True),
     "sim": Layer(("compat",), rdma=True, efa_verbs=("*",), namespaces=("EFASIM",)),
     "samples": Layer(("include/kofi", "compat")),
-    # bench/ulp_rdm.c builds packets of fabric efa itself.
-    "bench": Layer(("include/kofi", "compat", "prov/efa/rdm"), rdma=True, efa_verbs=("*",),
-                   provider_api=True, namespaces=("KOFI_BENCH",)),
+    # bench/ulp_rdm.c builds packets of fabric efa itself, and bench/ulp_tag.c tags of kofiblk.
+    "bench": Layer(("include/kofi", "compat", "prov/efa/rdm", "ulp/blk"), rdma=True,
+                   efa_verbs=("*",), provider_api=True, namespaces=("KOFI_BENCH",)),
     "compat": Layer(rdma=True, efa_verbs=("*",)),
     "tests/verbs": Layer(("compat",), rdma=True, efa_verbs=("*",)),
     "tests": Layer(("include/kofi", "kofi", "kofi/queue", "kofi/match", "cm", "prov/efa",
