@@ -236,14 +236,22 @@ stops_slowly()
 	meet stopped
 }
 
+# The client writes all the time, so that there is something to flush until the last moment.
 slow_stop()
 {
 	check "the client attaches a file on a slow disk" attach file "client=b,reconnect_delay=1,keep_alive_tmo=$KEEP_ALIVE"
 	check "data is written" write_some
+	rm -f /tmp/load.stop
+	while [ ! -e /tmp/load.stop ]; do
+		write_some
+		usleep 20000
+	done &
 	before
 	meet stop
 	meet stopped
 	comes_back "a slow stop"
+	touch /tmp/load.stop
+	wait $!
 	check "no loss is counted" [ "$(counter losses)" = 0 ]
 	flush_is success "after a slow stop"
 	check "the disk is detached" detach
