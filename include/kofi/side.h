@@ -12,8 +12,8 @@
 /**
  * enum kofi_side_cntr - the counters of a direction
  * @KOFI_CNTR_MSG: counts messages
- * @KOFI_CNTR_READ: counts reads; only for the sending direction
- * @KOFI_CNTR_WRITE: counts writes; only for the sending direction
+ * @KOFI_CNTR_READ: counts reads; for the receiving direction, reads by peers
+ * @KOFI_CNTR_WRITE: counts writes; for the receiving direction, writes by peers
  * @KOFI_CNTRS: number of counters
  */
 enum kofi_side_cntr {
@@ -31,10 +31,12 @@ enum kofi_side_cntr {
  * @cntr: counters by enum kofi_side_cntr, each may be NULL
  * @size: maximum number of outstanding operations
  * @selective: successful operations have a completion only with FI_COMPLETION
- * @counted: at least one counter is bound
+ * @counted: at least one counter of the direction's own operations is bound
+ * @events: for the receiving direction, FI_RMA_EVENT was granted, so counters of reads and writes
+ *	by peers may be bound
  * @source: the endpoint as a source of @cq, from kofi_ep_add_source() on
  *
- * The provider sets @op_flags, @known and @size; kofi_ep_bind() sets the other members.
+ * The provider sets @op_flags, @known, @size and @events; kofi_ep_bind() sets the other members.
  */
 struct kofi_side {
 	struct kofi_cq		*cq;
@@ -44,6 +46,7 @@ struct kofi_side {
 	u32			size;
 	bool			selective;
 	bool			counted;
+	bool			events;
 	struct kofi_source	source;
 };
 
@@ -149,7 +152,7 @@ static inline int kofi_getopt(const struct kofi_opt *opts, size_t count, int opt
 /**
  * kofi_side_count() - count an operation in the counter for it, if there is one
  * @side: the operation's direction
- * @what: kofi_req.what of the operation
+ * @what: kofi_req.what of the operation; for a peer's read or write, what it is for the peer
  * @len: number of bytes transferred
  * @failed: whether the operation failed
  *

@@ -5,8 +5,7 @@
 static int kofi_ep_bind_cntr(struct kofi_side *tx, struct kofi_side *rx,
 			     struct kofi_cntr *cntr, u64 flags)
 {
-	/* Counting peers' reads and writes takes FI_RMA_EVENT, which no provider offers. */
-	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE))
+	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) && !rx->events)
 		return -EOPNOTSUPP;
 	if (flags & FI_SEND)
 		tx->cntr[KOFI_CNTR_MSG] = cntr;
@@ -16,6 +15,10 @@ static int kofi_ep_bind_cntr(struct kofi_side *tx, struct kofi_side *rx,
 		tx->cntr[KOFI_CNTR_WRITE] = cntr;
 	if (flags & FI_RECV)
 		rx->cntr[KOFI_CNTR_MSG] = cntr;
+	if (flags & FI_REMOTE_READ)
+		rx->cntr[KOFI_CNTR_READ] = cntr;
+	if (flags & FI_REMOTE_WRITE)
+		rx->cntr[KOFI_CNTR_WRITE] = cntr;
 	tx->counted |= flags & (FI_SEND | FI_READ | FI_WRITE);
 	rx->counted |= flags & FI_RECV;
 	return 0;
@@ -32,7 +35,7 @@ static int kofi_ep_bind_cntr(struct kofi_side *tx, struct kofi_side *rx,
  * event queues. The provider binds address vectors itself.
  *
  * Context: Process context, before the endpoint is enabled.
- * Return: 0, or -EOPNOTSUPP.
+ * Return: 0, or -EOPNOTSUPP, also for counters of reads and writes by peers without FI_RMA_EVENT.
  */
 int kofi_ep_bind(struct kofi_side *tx, struct kofi_side *rx, struct fid *bfid,
 		 u64 flags)

@@ -222,6 +222,7 @@ static void loop_ep_init(struct loop_ep *ep, struct loop_domain *dom,
 	ep->rx.base.op_flags = info->rx_attr->op_flags;
 	ep->tx.base.known = LOOP_TX_FLAGS;
 	ep->rx.base.known = LOOP_RX_DEFAULTS;
+	ep->rx.base.events = ep->caps & FI_RMA_EVENT;
 	ep->min_multi_recv = LOOP_MIN_MULTI;
 	INIT_LIST_HEAD(&ep->tx.free);
 	INIT_LIST_HEAD(&ep->rx.free);

@@ -34,7 +34,7 @@
 			 FI_WRITE)
 #define LOOP_CAPS_RX	(FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | \
 			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SOURCE | \
-			 FI_DIRECTED_RECV | FI_MULTI_RECV)
+			 FI_DIRECTED_RECV | FI_MULTI_RECV | FI_RMA_EVENT)
 #define LOOP_CAPS	(LOOP_CAPS_TX | LOOP_CAPS_RX | FI_LOCAL_COMM)
 
 /* One worker serves a target's inbound operations in order, which keeps these orders. */

@@ -279,7 +279,11 @@ static void loop_finish_rma(struct loop_ep *ep, struct loop_op *op)
 
 	for (i = 0; i < LOOP_RMA_IOV && op->mrs[i]; i++)
 		loop_mr_put(op->mrs[i]);
-	if (!op->err && loop_wants_entry(ep, op))
+	if (op->err)
+		return;
+	/* A peer's operation that was refused isn't one of this endpoint. */
+	kofi_side_count(&ep->rx.base, op->req.what, op->len, false);
+	if (loop_wants_entry(ep, op))
 		kofi_cq_write_unsolicited(ep->rx.base.cq, &entry,
 					  ep->caps & FI_SOURCE ?
 					  loop_av_to_addr(ep->av, op->ep->id) :

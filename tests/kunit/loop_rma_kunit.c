@@ -220,6 +220,52 @@ static void loop_held_back_close(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, i + refused, 50);
 }
 
+/* Counters of reads and writes by peers. Refused ones don't count. */
+static void loop_events(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair_open(test, (struct loop_opts) {});
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_BYTES };
+	struct fid_cntr *writes;
+	struct loop_comp comp;
+
+	KUNIT_ASSERT_EQ(test, fi_cntr_open(p->domain, &attr, &p->cntr, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_cntr_open(p->domain, &attr, &writes, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(p->b.ep, &p->cntr->fid, FI_REMOTE_READ), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(p->b.ep, &writes->fid, FI_REMOTE_WRITE), 0);
+	loop_end_enable(test, p, &p->a);
+	loop_end_enable(test, p, &p->b);
+	loop_region(test, p, p->b.buf, 100, LOOP_REMOTE);
+	KUNIT_ASSERT_EQ(test, fi_read(p->a.ep, p->a.buf, 30, NULL, p->b.addr, p->mr->base_addr,
+				      fi_mr_key(p->mr), loop_ctx(1)), 0);
+	loop_await_ok(test, &p->a, loop_ctx(1), FI_RMA | FI_READ);
+	KUNIT_ASSERT_EQ(test, fi_write(p->a.ep, p->a.buf, 7, NULL, p->b.addr, p->mr->base_addr,
+				       fi_mr_key(p->mr), loop_ctx(2)), 0);
+	loop_await_ok(test, &p->a, loop_ctx(2), FI_RMA | FI_WRITE);
+	KUNIT_ASSERT_EQ(test, fi_write(p->a.ep, p->a.buf, 101, NULL, p->b.addr,
+				       p->mr->base_addr, fi_mr_key(p->mr), loop_ctx(3)), 0);
+	loop_await(test, &p->a, loop_ctx(3), &comp);
+	KUNIT_EXPECT_EQ(test, comp.error.err, EACCES);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(p->cntr), 30ULL);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(writes), 7ULL);
+	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(writes), 0ULL);
+	/* The target still gets no completions. */
+	loop_expect_quiet(test, &p->b);
+	LOOP_CLOSE(p->b.ep);
+	LOOP_CLOSE(writes);
+}
+
+static void loop_no_events(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair_open(test, (struct loop_opts) {
+		.caps = FI_MSG | FI_RMA, .undirected = true,
+	});
+	struct fi_cntr_attr attr = { };
+
+	KUNIT_ASSERT_EQ(test, fi_cntr_open(p->domain, &attr, &p->cntr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(p->a.ep, &p->cntr->fid, FI_REMOTE_READ), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(p->a.ep, &p->cntr->fid, FI_REMOTE_WRITE), -EOPNOTSUPP);
+}
+
 /* Shapes of memory: valid regions, and those with gaps. */
 static void loop_shapes(struct kunit *test)
 {
@@ -393,6 +439,8 @@ static struct kunit_case loop_rma_cases[] = {
 	KUNIT_CASE_PARAM(loop_access, loop_bad_gen_params),
 	KUNIT_CASE(loop_held_back),
 	KUNIT_CASE(loop_held_back_close),
+	KUNIT_CASE(loop_events),
+	KUNIT_CASE(loop_no_events),
 	KUNIT_CASE(loop_shapes),
 	KUNIT_CASE(loop_post_reg),
 	KUNIT_CASE(loop_region_close),
