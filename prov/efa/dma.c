@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Functions of dma.h that aren't inline. */
+#include <linux/dma-map-ops.h>
 #include <linux/iommu.h>
 #include <linux/pci.h>
 #include "dma.h"
@@ -23,4 +24,9 @@ bool kefa_dma_stop(struct device *parent)
 		return false;
 	pci_clear_master(to_pci_dev(parent));
 	return true;
+}
+
+bool kefa_dma_coherent(struct device *dma)
+{
+	return dev_is_dma_coherent(dma);
 }

@@ -29,10 +29,14 @@
  * kefa_dma_need_sync() is false if the device is certain to access the memory directly.
  * kefa_dma_iommu() returns whether an IOMMU translates for the device, and the physical
  * address that it translates to. kefa_dma_stop() blocks all DMA of a device, if possible.
+ *
+ * kefa_dma_coherent() returns whether the device and the CPU see each other's accesses to memory
+ * that isn't bounced.
  */
 size_t kefa_dma_max_map(struct device *dma);
 bool kefa_dma_iommu(struct device *dma, dma_addr_t addr, phys_addr_t *reached);
 bool kefa_dma_stop(struct device *parent);
+bool kefa_dma_coherent(struct device *dma);
 
 #ifdef KEFA_DMA_FAKE
 

@@ -150,14 +150,16 @@ static void kefa_domain_vector_mask(struct fid_domain *domain,
 int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		     struct fid_domain **domain, void *context)
 {
+	const struct kefa_fabric_kind *kind;
 	struct kefa_domain *dom;
 	int ret;
 
 	dom = kzalloc(sizeof(*dom), GFP_KERNEL);
 	if (!dom)
 		return -ENOMEM;
+	kind = container_of(fabric, struct kefa_fabric, fabric_fid)->kind;
 	dom->domain_fid.fid.ops = &kefa_domain_fid_ops;
-	dom->domain_fid.ops = &container_of(fabric, struct kefa_fabric, fabric_fid)->kind->domain;
+	dom->domain_fid.ops = &kind->domain;
 	INIT_LIST_HEAD(&dom->eps);
 	kefa_pool_init(dom);
 	dom->dev = kefa_dev_find(info->domain_attr->name);
@@ -169,6 +171,9 @@ int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		ret = -EINVAL;
 		goto err_dev;
 	}
+	/* Otherwise each access would have to be synchronized with the device's. */
+	dom->cpu_rma = kind->cpu_rma && kefa_dma_coherent(dom->dev->dma);
+	xa_init(&dom->keys);
 	dom->max_open = info->domain_attr->mr_cnt ?: dom->dev->max_mr;
 	dom->domain_fid.device = dom->dev->dma;
 	dom->domain_fid.vectors = dom->dev->vectors;

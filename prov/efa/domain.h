@@ -8,6 +8,7 @@
 #include <linux/list.h>
 #include <linux/rhashtable-types.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 #include <kofi/provider.h>
 #include "destroy.h"
 #include "dev.h"
@@ -45,6 +46,9 @@ enum {
  * @frmrs: idle regions of the device by size, oldest first; under @dev->lock
  * @nidle: number of idle regions by size; under @dev->lock
  * @nfrmrs: number of the device's regions, in use or idle; under @dev->lock
+ * @cpu_rma: the CPU reads and writes regions for peers
+ * @keys: with @cpu_rma, the ULP's regions by kefa_hw_key_slot(); changed under @dev->lock, read under
+ *	RCU
  */
 struct kefa_domain {
 	struct fid_domain	domain_fid;
@@ -69,6 +73,8 @@ struct kefa_domain {
 	struct list_head	frmrs[KEFA_MR_ORDERS];
 	u32			nidle[KEFA_MR_ORDERS];
 	u32			nfrmrs;
+	bool			cpu_rma;
+	struct xarray		keys;
 };
 
 int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,

@@ -343,6 +343,18 @@ static inline void kefa_wr_inline(struct kefa_wr *wr, const void *data, u32 len)
 }
 
 /**
+ * kefa_hw_key_slot() - get the part of a region's key that doesn't change
+ * @key: remote key of a region
+ *
+ * Context: Any.
+ * Return: the key without the generation, which each registration changes.
+ */
+static inline u32 kefa_hw_key_slot(u32 key)
+{
+	return key & ~EFA_MR_GEN_MASK;
+}
+
+/**
  * kefa_wr_reg() - begin a registration
  * @wr: the work request
  * @id: id for the completion

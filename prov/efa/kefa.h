@@ -44,6 +44,7 @@ struct kefa_dev;
  * @init: called when the module is loaded; NULL for nothing
  * @exit: undo @init
  * @info: set the capabilities of an entry for fi_getinfo(), and the attributes of endpoints
+ * @cpu_rma: peers may ask for reads and writes of regions by packets, so the CPU carries them out
  * @domain: functions of the fabric's domains
  */
 struct kefa_fabric_kind {
@@ -51,6 +52,7 @@ struct kefa_fabric_kind {
 	int (*init)(void);
 	void (*exit)(void);
 	void (*info)(const struct kefa_dev *dev, struct fi_info *info);
+	bool			cpu_rma;
 	struct fi_ops_domain	domain;
 };
 

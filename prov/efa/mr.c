@@ -230,7 +230,8 @@ static int kefa_mr_reg_wait(struct kefa_mr *mr, u64 access)
 static void kefa_mr_free(struct kefa_mr *mr)
 {
 	kvfree(mr->sg);
-	kfree(mr);
+	kvfree(mr->ends);
+	kfree_rcu(mr, rcu);
 }
 
 /* Count a region of the ULP, within the domain's limit. Undone by kefa_mr_uncount(). */
@@ -270,9 +271,15 @@ static void kefa_mr_keep(struct kefa_mr *mr, int refused)
 static int kefa_mr_refill(struct kefa_mr *mr)
 {
 	struct kefa_frmr *fr = kefa_pool_get(mr->dom, mr->max_ents);
+	int ret;
 
 	if (IS_ERR(fr))
 		return PTR_ERR(fr);
+	ret = kefa_mr_publish(mr, fr);
+	if (ret) {
+		kefa_pool_put(mr->dom, fr);
+		return ret;
+	}
 	/* Pairs with kefa_mr_may_reg(), which doesn't take the lock. */
 	smp_store_release(&mr->fr, fr);
 	return 0;
@@ -290,8 +297,10 @@ static void kefa_mr_revoked(struct kefa_mr *mr, int err)
 static void kefa_mr_revoke(struct kefa_mr *mr)
 {
 	struct kefa_domain *dom = mr->dom;
-	int ret = kefa_pool_drop(dom, mr->fr);
+	int ret;
 
+	kefa_mr_unpublish(mr);
+	ret = kefa_pool_drop(dom, mr->fr);
 	mr->fr = NULL;
 	kefa_mr_keep(mr, ret);
 	/* fi_close() doesn't need another region. */
@@ -338,6 +347,7 @@ static void kefa_mr_release(struct kefa_mr *mr)
 	spin_lock_bh(&mrq->lock);
 	list_del_init(&mr->wanting);
 	spin_unlock_bh(&mrq->lock);
+	kefa_mr_unpublish(mr);
 	if (mr->fr)
 		kefa_pool_put(dom, mr->fr);
 	mr->fr = NULL;
@@ -551,6 +561,7 @@ static struct kefa_mr *kefa_mr_new(struct kefa_domain *dom, u64 access,
 	mr->max_ents = ents;
 	INIT_LIST_HEAD(&mr->list);
 	INIT_LIST_HEAD(&mr->wanting);
+	rwlock_init(&mr->cpu);
 	if (!ents)
 		return mr;
 	mr->sg = kvcalloc(ents, sizeof(*mr->sg), GFP_KERNEL);
@@ -599,6 +610,8 @@ static int kefa_mr_do_reg(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 		ret = PTR_ERR_OR_ZERO(mr->fr);
 		if (ret)
 			mr->fr = NULL;
+		else
+			ret = kefa_mr_publish(mr, mr->fr);
 	}
 	if (!ret)
 		ret = kefa_describe(dev, mr->fr, mr->sg, mr->nsegs, mr->len);
@@ -633,7 +646,7 @@ static int kefa_mr_reg(struct kefa_domain *dom, const struct fi_mr_attr *attr,
 	if (!new)
 		return -ENOMEM;
 	if (remote)
-		ret = kefa_mr_do_reg(new, attr);
+		ret = kefa_mr_ends_alloc(new) ?: kefa_mr_do_reg(new, attr);
 	if (ret) {
 		kefa_mr_abort(new);
 		return ret == -EAGAIN ? -ENOMEM : ret;
@@ -687,7 +700,7 @@ int kefa_mr_alloc(struct fid_domain *domain,
 	new->mr_fid.ops = &kefa_mr_ops;
 	new->cq = container_of(attr->cq, struct kofi_cq, cq_fid);
 	new->ep = ep;
-	ret = kefa_mr_attach(new);
+	ret = kefa_mr_ends_alloc(new) ?: kefa_mr_attach(new);
 	if (ret)
 		goto err_free;
 	*mr = &new->mr_fid;
@@ -814,6 +827,8 @@ void kefa_mrs_remove(struct kefa_domain *dom)
 			continue;
 		}
 		spin_lock_bh(kefa_mr_lock(mr));
+		/* The region may be valid still, and the CPU may access its memory for a peer. */
+		kefa_mr_set_open(mr, false);
 		kefa_mr_unmap(mr);
 		if (mr->state != KEFA_MR_IDLE)
 			kefa_mr_go(mr, KEFA_MR_IDLE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory regions: mr.c, mr_map.c, mr_pool.c. */
+/* Memory regions: mr.c, mr_key.c, mr_map.c, mr_pool.c. */
 #ifndef KEFA_MR_H
 #define KEFA_MR_H
 
@@ -70,11 +70,21 @@ enum kefa_mr_state {
  * @nsegs: number of mapped entries of @sg
  * @dir: direction of the DMA mapping
  * @access: access that a request may grant
+ * @granted: access that the last registration by kefa_mrq granted
  * @len: number of registered bytes
  * @nents: number of entries of @sg in use
  * @max_ents: size of @sg
  * @last: entry of @sg that is marked as the end of the list
  * @sg: the memory
+ * @ends: for a region in kefa_domain.keys with room for several entries, number of bytes up to the
+ *	end of each entry of @sg; otherwise NULL
+ * @slot: index in kefa_domain.keys
+ * @published: the region is in kefa_domain.keys; under kefa_dev.lock
+ * @cpu: protects @open, @seq and, with @open, what describes the memory. Taken by access for a peer,
+ *	within kefa_mr_lock() or kefa_ep.lock
+ * @open: the CPU may access the memory for peers
+ * @seq: number of times that @open was set
+ * @rcu: for freeing, as the region may just have been found by its key
  */
 struct kefa_mr {
 	struct fid_mr		mr_fid;
@@ -97,11 +107,19 @@ struct kefa_mr {
 	unsigned int		nsegs;
 	enum dma_data_direction	dir;
 	u64			access;
+	u64			granted;
 	size_t			len;
 	unsigned int		nents;
 	unsigned int		max_ents;
 	unsigned int		last;
 	struct scatterlist	*sg;
+	u64			*ends;
+	u32			slot;
+	bool			published;
+	rwlock_t		cpu;	/* access for peers: see above */
+	bool			open;
+	u32			seq;
+	struct rcu_head		rcu;
 };
 
 /**
@@ -131,6 +149,47 @@ int kefa_mr_map_iter(struct kefa_mr *mr, const struct iov_iter *iter, u64 access
 int kefa_mr_map_one(struct kefa_mr *mr, void *buf, size_t len, u64 access);
 void kefa_mr_own_end(struct kefa_mr *mr);
 void kefa_mr_disown(struct kefa_mr *mr);
+
+/* mr_key.c */
+
+/**
+ * enum kefa_fault - why a peer may not access memory
+ * @KEFA_FAULT_NONE: it may
+ * @KEFA_FAULT_KEY: no region has the key, or not any more
+ * @KEFA_FAULT_ACCESS: the region isn't registered for that
+ * @KEFA_FAULT_RANGE: not all of the memory is in the region
+ */
+enum kefa_fault {
+	KEFA_FAULT_NONE,
+	KEFA_FAULT_KEY,
+	KEFA_FAULT_ACCESS,
+	KEFA_FAULT_RANGE,
+};
+
+/**
+ * struct kefa_named - memory that a peer names
+ * @addr: remote address
+ * @len: length in bytes
+ * @key: key of the region
+ * @seq: number of the registration that the key named when kefa_mr_check() found it
+ */
+struct kefa_named {
+	u64	addr;
+	u64	len;
+	u64	key;
+	u32	seq;
+};
+
+int kefa_mr_publish(struct kefa_mr *mr, const struct kefa_frmr *fr);
+void kefa_mr_unpublish(struct kefa_mr *mr);
+int kefa_mr_ends_alloc(struct kefa_mr *mr);
+void kefa_mr_ends_set(struct kefa_mr *mr);
+void kefa_mr_set_open(struct kefa_mr *mr, bool open);
+enum kefa_fault kefa_mr_check(struct kefa_domain *dom, struct kefa_named *mem, u64 access);
+enum kefa_fault kefa_mr_write(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
+			      const void *from, size_t len);
+enum kefa_fault kefa_mr_read(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
+			     void *to, size_t len);
 
 /* mr_map.c */
 

@@ -89,6 +89,8 @@ static int kefa_gather_end(struct kefa_gather *g, int ret)
 	kefa_mr_end(g->mr, g->n);
 	g->mr->nents = g->n;
 	g->mr->len = g->len;
+	if (unlikely(g->mr->ends))
+		kefa_mr_ends_set(g->mr);
 	return 0;
 }
 

@@ -40,6 +40,8 @@ void kefa_mr_go(struct kefa_mr *mr, enum kefa_mr_state state)
 {
 	lockdep_assert_held(kefa_mr_lock(mr));
 	WARN_ON_ONCE(!(kefa_mr_from[state] & BIT(mr->state)));
+	if (unlikely(mr->published))
+		kefa_mr_set_open(mr, state == KEFA_MR_VALID);
 	if (state == KEFA_MR_IDLE || state == KEFA_MR_REVOKING)
 		WRITE_ONCE(mr->mr_fid.key, FI_KEY_NOTAVAIL);
 	/* Pairs with kefa_mr_may_reg(), which finds an idle region unmapped. */
@@ -444,6 +446,7 @@ int kefa_mrq_reg(struct kefa_mr *mr, u64 access)
 	if (unlikely(ret))
 		return ret;
 	mrq->stats.regs++;
+	mr->granted = access;
 	kefa_mr_go(mr, KEFA_MR_REGISTERING);
 	WRITE_ONCE(mr->mr_fid.key, ibmr->rkey);
 	WRITE_ONCE(mr->mr_fid.base_addr, ibmr->iova);

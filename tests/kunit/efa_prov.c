@@ -37,6 +37,7 @@
 #include "../../prov/efa/mr.c"
 #include "../../prov/efa/direct/mr.c"
 #include "../../prov/efa/direct/ep.c"
+#include "../../prov/efa/mr_key.c"
 #include "../../prov/efa/mr_map.c"
 #include "../../prov/efa/mr_pool.c"
 #include "../../prov/efa/mrq.c"

@@ -198,6 +198,7 @@ struct efake_fail {
  * @bounce: memory is only reached through bounce buffers
  * @iommu: memory is reached through an IOMMU, on a kernel where dma_need_sync() is always
  *	true then
+ * @incoherent: the CPU's caches hide accesses of the device
  * @max_map: largest mapping in bytes
  * @missed: number of times that arming reports completions, present or not
  * @late: number of work requests that complete while their queue is armed, without event
@@ -243,6 +244,7 @@ struct efake {
 	bool				master;
 	bool				bounce;
 	bool				iommu;
+	bool				incoherent;
 	size_t				max_map;
 	unsigned int			missed;
 	unsigned int			late;

@@ -392,6 +392,11 @@ bool kefa_dma_iommu(struct device *dma, dma_addr_t addr, phys_addr_t *reached)
 	return fake->iommu;
 }
 
+bool kefa_dma_coherent(struct device *dma)
+{
+	return !efake_of(dma)->incoherent;
+}
+
 bool kefa_dma_stop(struct device *parent)
 {
 	efake_of(parent)->master &= !efake_of(parent)->pci;

@@ -504,6 +504,7 @@ const struct kefa_fabric_kind kefa_rdm_fabric = {
 	.init	= kefa_rpeer_cache_init,
 	.exit	= kefa_rpeer_cache_fini,
 	.info	= kefa_rdm_info,
+	.cpu_rma = true,
 	.domain	= {
 		.av_open	= kefa_av_open,
 		.cq_open	= kefa_rdm_cq_open,

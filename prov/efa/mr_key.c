@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Regions by their keys, and access to them by the CPU. On fabric efa a peer may send a packet
+ * that asks for a read or write of a region, as not all devices have RDMA. The same key names the
+ * region for the device and for such packets.
+ *
+ * Nothing holds a region for a peer: each access finds it by its key again, and copies under a
+ * lock that the end of the registration takes, too. So the ULP can invalidate or close a region at
+ * any time, and waits for one copy at most. Memory that is registered isn't bounced, so the CPU and
+ * the device access the same bytes.
+ */
+#include <linux/highmem.h>
+#include <linux/slab.h>
+#include "mr.h"
+
+/**
+ * kefa_mr_publish() - let peers find a region by its key
+ * @mr: the region, which isn't registered
+ * @fr: region of the device that @mr gets
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ * Return: 0, -ENOMEM, or -FI_ENOMR if the device has given the key to another region.
+ */
+int kefa_mr_publish(struct kefa_mr *mr, const struct kefa_frmr *fr)
+{
+	int ret;
+
+	lockdep_assert_held(&mr->dom->dev->lock);
+	/* The provider's own regions are for the device alone. */
+	if (!mr->dom->cpu_rma || mr->ep)
+		return 0;
+	mr->slot = kefa_hw_key_slot(fr->mr->rkey);
+	ret = xa_insert(&mr->dom->keys, mr->slot, mr, GFP_KERNEL);
+	mr->published = !ret;
+	return ret == -EBUSY ? -FI_ENOMR : ret;
+}
+
+/**
+ * kefa_mr_unpublish() - undo kefa_mr_publish()
+ * @mr: the region, published or not
+ *
+ * No access by the CPU is running afterwards. It may still be found for an RCU grace period.
+ *
+ * Context: Process context, under kefa_dev.lock.
+ */
+void kefa_mr_unpublish(struct kefa_mr *mr)
+{
+	lockdep_assert_held(&mr->dom->dev->lock);
+	if (!mr->published)
+		return;
+	kefa_mr_set_open(mr, false);
+	xa_erase(&mr->dom->keys, mr->slot);
+	mr->published = false;
+}
+
+/**
+ * kefa_mr_ends_alloc() - prepare a region for access by the CPU
+ * @mr: the region, new
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or -ENOMEM.
+ */
+int kefa_mr_ends_alloc(struct kefa_mr *mr)
+{
+	if (!mr->dom->cpu_rma || mr->max_ents < 2)
+		return 0;
+	mr->ends = kvcalloc(mr->max_ents, sizeof(*mr->ends), GFP_KERNEL);
+	return mr->ends ? 0 : -ENOMEM;
+}
+
+/**
+ * kefa_mr_ends_set() - note where the entries of a region's list end
+ * @mr: the region, with kefa_mr.ends and a list
+ *
+ * Context: Any. No other task uses the region.
+ */
+void kefa_mr_ends_set(struct kefa_mr *mr)
+{
+	u64 end = 0;
+	unsigned int i;
+
+	for (i = 0; i < mr->nents; i++) {
+		end += mr->sg[i].length;
+		mr->ends[i] = end;
+	}
+}
+
+/**
+ * kefa_mr_set_open() - allow or end access to a region by the CPU
+ * @mr: the region, published or not
+ * @open: the region is registered; false to wait for an access that is running
+ *
+ * Context: Process or softirq context. If the region isn't idle, under kefa_mr_lock().
+ */
+void kefa_mr_set_open(struct kefa_mr *mr, bool open)
+{
+	write_lock_bh(&mr->cpu);
+	mr->seq += open;
+	mr->open = open;
+	write_unlock_bh(&mr->cpu);
+}
+
+/* Find the region with a key, under RCU. The caller checks that the key is the current one. */
+static struct kefa_mr *kefa_mr_by_key(struct kefa_domain *dom, u64 key)
+{
+	return key <= U32_MAX ? xa_load(&dom->keys, kefa_hw_key_slot(key)) : NULL;
+}
+
+/* Check an access, under kefa_mr.cpu. */
+static enum kefa_fault kefa_mr_judge(const struct kefa_mr *mr, const struct kefa_named *mem,
+				     u64 access)
+{
+	const u64 off = mem->addr - mr->mr_fid.base_addr;
+
+	if (!mr->open || mr->mr_fid.key != mem->key)
+		return KEFA_FAULT_KEY;
+	if (!(mr->granted & access))
+		return KEFA_FAULT_ACCESS;
+	return off > mr->len || mem->len > mr->len - off ? KEFA_FAULT_RANGE : KEFA_FAULT_NONE;
+}
+
+/**
+ * kefa_mr_check() - check whether a peer may access memory
+ * @dom: the domain
+ * @mem: the memory; takes the number of the registration
+ * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
+ *
+ * The region may go away as soon as this returns.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: whether it may, or why not.
+ */
+enum kefa_fault kefa_mr_check(struct kefa_domain *dom, struct kefa_named *mem, u64 access)
+{
+	enum kefa_fault fault = KEFA_FAULT_KEY;
+	struct kefa_mr *mr;
+
+	rcu_read_lock();
+	mr = kefa_mr_by_key(dom, mem->key);
+	if (mr) {
+		read_lock_bh(&mr->cpu);
+		fault = kefa_mr_judge(mr, mem, access);
+		mem->seq = mr->seq;
+		read_unlock_bh(&mr->cpu);
+	}
+	rcu_read_unlock();
+	return fault;
+}
+
+/* Return: the entry of the region's list with the byte at @off, which is less than the length. */
+static unsigned int kefa_mr_entry(const struct kefa_mr *mr, u64 off)
+{
+	unsigned int low = 0, high = mr->nents - 1, mid;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (mr->ends[mid] > off)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low;
+}
+
+/* Copy to or from a region, page by page, under kefa_mr.cpu. */
+static void kefa_mr_move(const struct kefa_mr *mr, u64 off, void *buf, size_t len, bool write)
+{
+	unsigned int i = kefa_mr_entry(mr, off);
+	u64 in = i ? off - mr->ends[i - 1] : off;
+	phys_addr_t phys;
+	struct page *page;
+	size_t n;
+
+	for (; len; len -= n, buf += n, in += n) {
+		if (in == mr->sg[i].length) {
+			in = 0;
+			i++;
+		}
+		phys = sg_phys(&mr->sg[i]) + in;
+		page = pfn_to_page(PHYS_PFN(phys));
+		n = min3(len, (size_t)(mr->sg[i].length - in),
+			 (size_t)(PAGE_SIZE - offset_in_page(phys)));
+		if (write)
+			memcpy_to_page(page, offset_in_page(phys), buf, n);
+		else
+			memcpy_from_page(buf, page, offset_in_page(phys), n);
+	}
+}
+
+static enum kefa_fault kefa_mr_copy(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
+				    void *buf, size_t len, bool write)
+{
+	const u64 access = write ? FI_REMOTE_WRITE : FI_REMOTE_READ;
+	enum kefa_fault fault = KEFA_FAULT_KEY;
+	struct kefa_mr *mr;
+
+	rcu_read_lock();
+	mr = kefa_mr_by_key(dom, mem->key);
+	if (mr) {
+		read_lock_bh(&mr->cpu);
+		/* The key may belong to a later registration, as keys repeat. */
+		if (mr->seq == mem->seq)
+			fault = kefa_mr_judge(mr, mem, access);
+		if (!fault && len)
+			kefa_mr_move(mr, mem->addr - mr->mr_fid.base_addr + off, buf, len, write);
+		read_unlock_bh(&mr->cpu);
+	}
+	rcu_read_unlock();
+	return fault;
+}
+
+/**
+ * kefa_mr_write() - write to a region for a peer
+ * @dom: the domain
+ * @mem: memory that kefa_mr_check() has allowed to write to
+ * @off: offset in @mem
+ * @from: the data
+ * @len: length of the data; @off + @len is at most @mem->len
+ *
+ * The end of the registration waits for this, so @len should be a packet's.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: KEFA_FAULT_NONE, or why nothing was written: the registration has ended.
+ */
+enum kefa_fault kefa_mr_write(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
+			      const void *from, size_t len)
+{
+	return kefa_mr_copy(dom, mem, off, (void *)from, len, true);
+}
+
+/**
+ * kefa_mr_read() - read a region for a peer
+ * @dom: the domain
+ * @mem: memory that kefa_mr_check() has allowed to read
+ * @off: offset in @mem
+ * @to: takes the data
+ * @len: number of bytes; @off + @len is at most @mem->len
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: KEFA_FAULT_NONE, or why nothing was read: the registration has ended.
+ */
+enum kefa_fault kefa_mr_read(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
+			     void *to, size_t len)
+{
+	return kefa_mr_copy(dom, mem, off, to, len, false);
+}
