@@ -47,8 +47,8 @@ enum {
  * @nidle: number of idle regions by size; under @dev->lock
  * @nfrmrs: number of the device's regions, in use or idle; under @dev->lock
  * @cpu_rma: the CPU reads and writes regions for peers
- * @keys: with @cpu_rma, the ULP's regions by kefa_hw_key_slot(); changed under @dev->lock, read under
- *	RCU
+ * @keys: with @cpu_rma, the ULP's regions by kefa_hw_key_slot(); changed under @dev->lock, read
+ *	under RCU
  */
 struct kefa_domain {
 	struct fid_domain	domain_fid;

@@ -80,8 +80,8 @@ enum kefa_mr_state {
  *	end of each entry of @sg; otherwise NULL
  * @slot: index in kefa_domain.keys
  * @published: the region is in kefa_domain.keys; under kefa_dev.lock
- * @cpu: protects @open, @seq and, with @open, what describes the memory. Taken by access for a peer,
- *	within kefa_mr_lock() or kefa_ep.lock
+ * @cpu: protects @open, @seq and, with @open, what describes the memory; taken inside
+ *	kefa_mr_lock() or kefa_ep.lock
  * @open: the CPU may access the memory for peers
  * @seq: number of times that @open was set
  * @rcu: for freeing, as the region may just have been found by its key

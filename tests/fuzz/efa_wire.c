@@ -33,6 +33,8 @@ static void check_promises(const struct kefa_pkt *pkt, const u8 *in, size_t len)
 		       pkt->data_len <= pkt->msg_length - pkt->seg_offset);
 	if (row->data == KEFA_DATA_FIRST)
 		assert(pkt->data_len < pkt->msg_length);
+	if (row->data == KEFA_DATA_SOME)
+		assert(pkt->data_len <= pkt->msg_length);
 	if (row->data == KEFA_DATA_SEGMENT)
 		assert(pkt->data_len && pkt->seg_offset + pkt->data_len > pkt->seg_offset);
 }

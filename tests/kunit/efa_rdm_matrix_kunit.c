@@ -55,7 +55,7 @@ static const struct field {
 } fields[] = {
 	{ KEFA_CTS_PKT,			"sswwwdwwwwwww.wwww" },
 	{ KEFA_CTSDATA_PKT,		"sswwwdwwwwww.wwwww" },
-	{ KEFA_READRSP_PKT,		"sstttdtttttttttttt" },
+	{ KEFA_READRSP_PKT,		"sswwwdwwwwwwwwwwww" },
 	{ KEFA_EOR_PKT,			"sswwwdwwwwwwwwRwww" },
 	{ KEFA_ATOMRSP_PKT,		"sstttdtttttttttttt" },
 	{ KEFA_HANDSHAKE_PKT,		"ss...d............" },
@@ -331,8 +331,8 @@ static char become(struct sender *s)
 		return '-';
 	if (completed(s))
 		return 'R';
-	return s->c.pkt.row->flags & KEFA_ROW_REQ && s->c.pkt.row->ops != &kefa_trigger_ops ? 'M' :
-											    '.';
+	return s->c.pkt.row->flags & KEFA_ROW_REQ && s->c.pkt.row->flags & KEFA_ROW_ORDERED ? 'M' :
+											     '.';
 }
 
 static char try(struct kunit *test, struct sender *s, u8 type)

@@ -23,6 +23,7 @@ static void pair_close(void *data)
 	for (i = 0; i < 2; i++) {
 		CLOSE(pair->end[i].ep);
 		CLOSE(pair->end[i].cntr);
+		CLOSE(pair->end[i].remote);
 		CLOSE(pair->end[i].cq);
 		CLOSE(pair->end[i].av);
 	}
@@ -32,6 +33,19 @@ static void pair_close(void *data)
 	kfree(pair->out);
 	kfree(pair->in);
 	rdm_theirs_forget(&pair->theirs);
+}
+
+/* fi_getinfo() doesn't offer RMA yet, so give the endpoint its capabilities. */
+static void end_rma(struct kunit *test, struct rdm_pair *pair, struct rdm_end *end)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_BYTES };
+	struct kefa_ep *ep = to_kefa_ep(end->ep);
+
+	ep->caps |= FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT;
+	ep->rx.base.events = true;
+	KUNIT_ASSERT_EQ(test, fi_cntr_open(pair->domain, &attr, &end->remote, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->remote->fid,
+					 FI_REMOTE_READ | FI_REMOTE_WRITE), 0);
 }
 
 static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *end,
@@ -54,6 +68,8 @@ static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *
 		KUNIT_ASSERT_EQ(test, fi_cntr_open(pair->domain, &cntr_attr, &end->cntr, NULL), 0);
 		KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->cntr->fid, FI_SEND | FI_RECV), 0);
 	}
+	if (opts->rma)
+		end_rma(test, pair, end);
 	if (opts->homogeneous)
 		KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT,
 						FI_OPT_EFA_HOMOGENEOUS_PEERS,
@@ -117,6 +133,8 @@ struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts)
 	pair->test = test;
 	rdm_theirs_init(&pair->theirs);
 	pair->theirs.homogeneous = opts->homogeneous;
+	/* It doesn't know reads and writes. */
+	pair->theirs.off = opts->rma;
 	prandom_seed_state(&pair->net.rnd, 1);
 	pair->out = kzalloc(SZ_128K, GFP_KERNEL);
 	pair->in = kzalloc(SZ_128K, GFP_KERNEL);
@@ -497,6 +515,9 @@ void rdm_expect_whole(struct kunit *test, struct rdm_pair *pair)
 		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->fair.untold));
 		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->reading));
 		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->owing));
+		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->asked));
+		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->sending));
+		KUNIT_EXPECT_EQ(test, rdm->ntargets, rdm->targets ? KEFA_TARGETS : 0U);
 		KUNIT_EXPECT_EQ(test, rdm_regions(&pair->end[i]), rdm->nsources);
 		KUNIT_EXPECT_EQ(test, rdm->ep.nregs, rdm->ep.nregs_done);
 		KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.tx.nfree, rdm->ep.tx.base.size);

@@ -31,6 +31,7 @@ extern bool rdm_long;
  * @mtu: MTU of the device
  * @max_map: largest mapping in bytes
  * @linger_ms: longest time for which closing waits until answers are sent
+ * @rma: the endpoints have RMA, and a counter of what peers read and write
  */
 struct rdm_opts {
 	u64	caps;
@@ -46,6 +47,7 @@ struct rdm_opts {
 	u32	mtu;
 	size_t	max_map;
 	u32	linger_ms;
+	bool	rma;
 };
 
 /**
@@ -53,6 +55,7 @@ struct rdm_opts {
  * @av: address vector
  * @cq: completion queue, with tags
  * @cntr: counter of sends and receives; NULL without rdm_opts.counted
+ * @remote: counter of the bytes that peers read and write; NULL without rdm_opts.rma
  * @ep: the endpoint
  * @qp: queue pair of the endpoint
  * @peer: address of the other endpoint, if it was inserted
@@ -63,6 +66,7 @@ struct rdm_end {
 	struct fid_av		*av;
 	struct fid_cq		*cq;
 	struct fid_cntr		*cntr;
+	struct fid_cntr		*remote;
 	struct fid_ep		*ep;
 	struct efake_qp		*qp;
 	fi_addr_t		peer;

@@ -75,6 +75,7 @@ static inline void wire_case_data(struct wire_case *c, u64 rma)
 		pkt->seg_offset = pkt->runt_length - 8;
 		break;
 	case KEFA_DATA_FIRST:
+	case KEFA_DATA_SOME:
 		pkt->data_len = 7;
 		break;
 	case KEFA_DATA_SEGMENT:

@@ -201,6 +201,7 @@ static enum kefa_bad cut_to(const struct kefa_pkt *pkt, size_t hdr_len, size_t c
 	case KEFA_DATA_ALL:
 	case KEFA_DATA_TAIL:
 	case KEFA_DATA_FIRST:
+	case KEFA_DATA_SOME:
 		return KEFA_OK;
 	case KEFA_DATA_PART:
 	case KEFA_DATA_RUNT:

@@ -36,8 +36,7 @@ static enum kefa_took kefa_receipt_received(struct kefa_rdm *rdm, struct kefa_rp
 	return KEFA_TOOK_DONE;
 }
 
-static void kefa_receipt_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-				struct kefa_rop *rop)
+static void kefa_receipt_unsend(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_RECEIPT);
 }
@@ -62,35 +61,14 @@ static enum kefa_took kefa_handshake_received(struct kefa_rdm *rdm, struct kefa_
 	return KEFA_TOOK_DONE;
 }
 
-static void kefa_handshake_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-				  struct kefa_rop *rop)
+static void kefa_handshake_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
 	kefa_shake_untold(peer);
 }
 
 const struct kefa_pkt_ops kefa_handshake_ops = {
-	.unsend		= kefa_handshake_unsend,
+	.unsend_alone	= kefa_handshake_unsend,
 	.received	= kefa_handshake_received,
-};
-
-/* A write without iovs only asks for a HANDSHAKE, which is due by now. Writes aren't supported. */
-static enum kefa_took kefa_trigger_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-					    const struct kefa_pkt *pkt, struct kefa_held *held)
-{
-	if (pkt->rma_iov_count)
-		kefa_rdm_drop(rdm, peer, KEFA_DROP_TYPE);
-	return KEFA_TOOK_DONE;
-}
-
-static void kefa_trigger_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-				struct kefa_rop *rop)
-{
-	peer->owes |= KEFA_OWES_TRIGGER;
-}
-
-const struct kefa_pkt_ops kefa_trigger_ops = {
-	.unsend		= kefa_trigger_unsend,
-	.received	= kefa_trigger_received,
 };
 
 /* --- sending answers --- */
@@ -233,8 +211,8 @@ void kefa_rdm_answer(struct kefa_rdm *rdm)
 static bool kefa_ts_answers(const struct kefa_ts *ts)
 {
 	return ts->state != KEFA_TS_FREE && !ts->what && ts->type &&
-	       kefa_row_of(ts->type)->flags & KEFA_ROW_CONTROL &&
-	       !kefa_rpeer_dead(ts->peer);
+	       (kefa_row_of(ts->type)->flags & KEFA_ROW_CONTROL ||
+		ts->type == KEFA_READRSP_PKT) && !kefa_rpeer_dead(ts->peer);
 }
 
 /* Return: whether a peer is owed a HANDSHAKE, which waits for a slot or for the peer. */

@@ -103,6 +103,7 @@ static void kefa_rdm_fini(struct kefa_ep *ep)
 	kefa_rx_end(rdm, false);
 	kefa_rx_fini(rdm);
 	kefa_rops_fini(&rdm->rops);
+	kefa_targets_fini(rdm);
 	kefa_index_fini(&rdm->msgs);
 	kvfree(rdm->heads);
 	rdm->heads = NULL;
@@ -139,9 +140,11 @@ static int kefa_rdm_alloc(struct kefa_rdm *rdm)
 	if (!rdm->heads)
 		return -ENOMEM;
 	kofi_match_init(&rdm->match, &ep->lock, rdm->heads, heads);
-	return kefa_index_init(&rdm->msgs, &ep->lock, max_t(u64, KEFA_MSGS, rdm->budget / SZ_1K)) ?:
+	return kefa_targets_init(rdm) ?:
+	       kefa_index_init(&rdm->msgs, &ep->lock, max_t(u64, KEFA_MSGS, rdm->budget / SZ_1K)) ?:
 	       kefa_rops_init(&rdm->rops, &ep->lock,
-			      ep->tx.base.size + ep->rx.base.size + KEFA_RDM_SPARE_OPS) ?:
+			      ep->tx.base.size + ep->rx.base.size + KEFA_RDM_SPARE_OPS +
+			      rdm->ntargets) ?:
 	       kefa_tx_init(rdm) ?: kefa_rx_init(rdm) ?: kefa_copies_init(ep) ?:
 	       kefa_sources_init(rdm, rdm->use_rdma ? READ_ONCE(kefa_read_regions) : 0);
 }
@@ -411,6 +414,8 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 	INIT_LIST_HEAD(&rdm->chunks);
 	INIT_LIST_HEAD(&rdm->early);
 	INIT_LIST_HEAD(&rdm->due);
+	INIT_LIST_HEAD(&rdm->asked);
+	INIT_LIST_HEAD(&rdm->targets_free);
 	INIT_LIST_HEAD(&rdm->strange);
 	INIT_LIST_HEAD(&rdm->waiter.list);
 	rdm->waiter.replenished = kefa_rdm_replenished;

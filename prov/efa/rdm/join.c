@@ -9,6 +9,7 @@
 #include "../trace.h"
 #include "rdm.h"
 #include "strange.h"
+#include "tx.h"
 
 /* --- the end of operations --- */
 
@@ -42,6 +43,8 @@ static void kefa_rop_fail_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err
 
 	list_del_init(&rop->link);
 	rop->owes = 0;
+	if (rop->more & KEFA_ROP_TARGET)
+		kefa_target_end(rdm, rop, false);
 	/* If its completion waits for room, it has its result: the message has arrived, or not. */
 	if (!kefa_rop_untold(rop) && rop->state != KEFA_ROP_DYING) {
 		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DYING);
@@ -59,8 +62,17 @@ static void kefa_rop_fail_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err
 	kefa_rdm_end(rdm, rop);
 }
 
-/* Fail an operation. Its slot stays in use as long as the device has work requests of it. */
-static void kefa_rop_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
+/**
+ * kefa_rop_fail() - fail an operation
+ * @rdm: the endpoint
+ * @rop: the operation, which has a peer; its slot stays in use as long as the device has work
+ *	requests of it
+ * @err: positive errno
+ * @prov: status of the device
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rop_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
 {
 	if (rop->flags & KEFA_ROP_TX)
 		kefa_rop_fail_tx(rdm, rop, err, prov);
@@ -123,8 +135,8 @@ static void kefa_fail_packets(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int
 		if (ts->state != KEFA_TS_PARKED)
 			continue;
 		rop = ts->rop;
-		/* The peer waits for no EOR before it handles other packets. */
-		if (ts->type != KEFA_EOR_PKT)
+		/* The peer waits for none of these before it handles other packets. */
+		if (!kefa_ts_answers_alone(ts))
 			peer->flags |= KEFA_RPEER_LOST;
 		kefa_ts_free(rdm, ts);
 		if (!rop)
@@ -134,7 +146,7 @@ static void kefa_fail_packets(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int
 	}
 }
 
-/* Drop the incomplete messages of a peer; with @all, all of its messages. */
+/* Drop the incomplete messages and the requests of a peer; with @all, all of its messages. */
 static void kefa_fail_msgs(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool all,
 			   enum kefa_drop why)
 {
@@ -148,6 +160,11 @@ static void kefa_fail_msgs(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool a
 		if (held->peer == peer) {
 			/* The peer won't send it again, and its later messages wait for it. */
 			peer->flags |= KEFA_RPEER_LOST;
+			kefa_rdm_drop(rdm, peer, why);
+			kefa_msg_drop(rdm, held);
+		}
+	list_for_each_entry_safe(held, next, &rdm->asked, link)
+		if (held->peer == peer) {
 			kefa_rdm_drop(rdm, peer, why);
 			kefa_msg_drop(rdm, held);
 		}
@@ -263,6 +280,9 @@ static struct kefa_rpeer *kefa_worst_unexpected(struct kefa_rdm *rdm)
 			if (!worst || held->peer->kept > worst->kept)
 				worst = held->peer;
 		}
+	list_for_each_entry(held, &rdm->asked, link)
+		if (!worst || held->peer->kept > worst->kept)
+			worst = held->peer;
 	return worst;
 }
 
@@ -611,6 +631,8 @@ void kefa_rdm_fail_all(struct kefa_rdm *rdm, int err)
 		kefa_msg_drop(rdm, held);
 	}
 	while ((held = list_first_entry_or_null(&rdm->early, struct kefa_held, link)))
+		kefa_msg_drop(rdm, held);
+	while ((held = list_first_entry_or_null(&rdm->asked, struct kefa_held, link)))
 		kefa_msg_drop(rdm, held);
 	while ((held = list_first_entry_or_null(&rdm->strange, struct kefa_held, link)))
 		kefa_msg_drop(rdm, held);

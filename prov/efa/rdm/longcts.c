@@ -19,7 +19,7 @@ static enum kefa_took kefa_cts_received(struct kefa_rdm *rdm, struct kefa_rpeer 
 
 	/* With @owes, the repeated request wasn't sent yet, so this isn't an answer to it. */
 	if (!rop || rop->peer != peer || rop->state != KEFA_ROP_GRANT || rop->owes ||
-	    pkt->flags & KEFA_CTS_READ_REQ) {
+	    !(pkt->flags & KEFA_CTS_READ_REQ) != !(rop->more & KEFA_ROP_TARGET)) {
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
 		return KEFA_TOOK_DONE;
 	}
@@ -44,6 +44,25 @@ static void kefa_stream_spent(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	/* While the operation had data to send, it didn't wait for the peer. */
 	if (rop->state != KEFA_ROP_POSTED)
 		kefa_silent_arm(rdm);
+	else if (rop->more & KEFA_ROP_TARGET)
+		kefa_target_end(rdm, rop, true);
+}
+
+/**
+ * kefa_stream_begun() - go on with an operation whose first data was sent
+ * @rdm: the endpoint, enabled
+ * @rop: the operation, in KEFA_ROP_DATA_TX
+ *
+ * Context: Under kefa_ep.lock. kefa_rdm_pump() is due.
+ */
+void kefa_stream_begun(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	if (rop->sent == rop->done) {
+		kefa_stream_spent(rdm, rop);
+		return;
+	}
+	list_add_tail(&rop->link, &rdm->sending);
+	rdm->waits = true;
 }
 
 /* Send a packet of granted data. Return: false if no slot or no bounce buffer was free. */
@@ -88,9 +107,11 @@ static bool kefa_data_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
  */
 bool kefa_stream_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
-	if (!kefa_may_stream(rdm, rop->peer) || !kefa_data_one(rdm, rop))
+	if (!kefa_may_stream(rdm, rop->peer))
 		return false;
-	if (rop->sent == rop->done)
+	if (!(rop->more & KEFA_ROP_TARGET ? kefa_target_one : kefa_data_one)(rdm, rop))
+		return false;
+	if (rop->state == KEFA_ROP_DATA_TX && rop->sent == rop->done)
 		kefa_stream_spent(rdm, rop);
 	return true;
 }
@@ -179,9 +200,9 @@ static bool kefa_rop_awaits(const struct kefa_rop *rop)
 	       kefa_row_of(rop->type)->data == KEFA_DATA_FIRST;
 }
 
-static void kefa_cts_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop)
+static void kefa_cts_unsend(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
-	if (kefa_rop_awaits(rop))
+	if (kefa_rop_awaits(rop) || kefa_target_awaits(rop))
 		kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_CTS);
 }
 
@@ -197,7 +218,7 @@ static enum kefa_took kefa_ctsdata_received(struct kefa_rdm *rdm, struct kefa_rp
 	struct kefa_rop *rop = kefa_rop_find(&rdm->rops, pkt->recv_id);
 
 	if (!rop || rop->peer != peer || !kefa_rop_awaits(rop)) {
-		kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
+		kefa_target_data(rdm, peer, pkt, rop);
 		return KEFA_TOOK_DONE;
 	}
 	if (pkt->data_len > rop->window || pkt->seg_offset > rop->total - pkt->data_len) {

@@ -284,12 +284,12 @@ static void kefa_eor_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	rop->flags |= KEFA_ROP_OVER;
 }
 
-static void kefa_eor_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop)
+static void kefa_eor_unsend(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_EOR);
 }
 
-static void kefa_nack_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop)
+static void kefa_nack_unsend(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	if (rop->state == KEFA_ROP_NACKED)
 		kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_NACK);

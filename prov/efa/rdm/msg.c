@@ -73,6 +73,21 @@ static bool kefa_rdm_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer
 	return its > KEFA_OWED_MAX || all > KEFA_RDM_SPARE_OPS;
 }
 
+/**
+ * kefa_rdm_overdue_kill() - give up a peer that isn't ready for too many answers
+ * @rdm: the endpoint
+ * @peer: the peer, to which another answer is due
+ *
+ * Context: Under kefa_ep.lock. The pump is due.
+ */
+void kefa_rdm_overdue_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	if (likely(!peer->backoff.waiting || !kefa_rdm_overdue(rdm, peer)))
+		return;
+	rdm->stats.cut++;
+	kefa_rdm_kill(rdm, peer, ENOBUFS, 0);
+}
+
 /* Return: the answer that the sender of the message waits for, or 0. */
 static u8 kefa_rop_answer(const struct kefa_rop *rop)
 {
@@ -105,10 +120,7 @@ void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	if (kefa_rop_answer(rop) && !kefa_rpeer_dead(peer)) {
 		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_OWES);
 		kefa_rdm_owe(rdm, rop, kefa_rop_answer(rop));
-		if (unlikely(peer->backoff.waiting && kefa_rdm_overdue(rdm, peer))) {
-			rdm->stats.cut++;
-			kefa_rdm_kill(rdm, peer, ENOBUFS, 0);
-		}
+		kefa_rdm_overdue_kill(rdm, peer);
 		return;
 	}
 	rop->flags |= KEFA_ROP_OVER;
@@ -178,7 +190,7 @@ static void kefa_rop_go_on(struct kefa_rdm *rdm, struct kefa_rop *rop)
  *
  * Context: Under kefa_ep.lock.
  * Return: the operation that takes the message; or NULL if none is free for now, other than those
- * that the ULP's sends and receives will need.
+ * that the ULP's sends and receives, and reads and writes by peers, will need.
  */
 struct kefa_rop *kefa_multi_take(struct kefa_rdm *rdm, struct kefa_rop *multi, u64 total)
 {
@@ -186,7 +198,7 @@ struct kefa_rop *kefa_multi_take(struct kefa_rdm *rdm, struct kefa_rop *multi, u
 	struct kefa_rop *rop;
 	u64 len;
 
-	if (rops->size - rops->used <= rdm->ep.tx.nfree + rdm->ep.rx.nfree)
+	if (rops->size - rops->used <= rdm->ep.tx.nfree + rdm->ep.rx.nfree + rdm->ntargets)
 		return NULL;
 	rop = kefa_rdm_take_rop(rdm, NULL, KEFA_ROP_DATA_RX);
 	if (!rop)
@@ -450,6 +462,7 @@ static enum kefa_took kefa_packet_take(struct kefa_rdm *rdm, struct kefa_rpeer *
 				       const struct kefa_pkt *pkt, struct kefa_held *held)
 {
 	const struct kefa_pkt_row *row = pkt->row;
+	enum kefa_took took;
 
 	if (!row->ops) {
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_TYPE);
@@ -458,8 +471,11 @@ static enum kefa_took kefa_packet_take(struct kefa_rdm *rdm, struct kefa_rpeer *
 			kefa_rdm_kill(rdm, peer, EPROTO, 0);
 		return KEFA_TOOK_DONE;
 	}
-	if (!(row->flags & KEFA_ROW_ORDERED))
-		return row->ops->received(rdm, peer, pkt, held);
+	if (!(row->flags & KEFA_ROW_ORDERED)) {
+		took = row->ops->received(rdm, peer, pkt, held);
+		return likely(took != KEFA_TOOK_NOT) ? took :
+						       kefa_asked_keep(rdm, peer, pkt, held);
+	}
 	/* A request that is repeated after a READ_NACK had its turn the first time. */
 	if (unlikely(pkt->flags & row->may & KEFA_REQ_READ_NACK))
 		return kefa_again_received(rdm, peer, pkt, kefa_msg_rop(rdm, peer, pkt->msg_id));

@@ -58,6 +58,7 @@ enum kefa_bad {
  * @KEFA_DATA_PART: at least one byte of the message's @msg_length, from @seg_offset on
  * @KEFA_DATA_RUNT: as KEFA_DATA_PART, within the first @runt_length bytes
  * @KEFA_DATA_FIRST: the first bytes, possibly none, but not the whole message
+ * @KEFA_DATA_SOME: the first bytes, possibly none or the whole message
  * @KEFA_DATA_SEGMENT: @seg_length bytes, at least one
  * @KEFA_DATA_ANSWER: @seg_length bytes, possibly none
  * @KEFA_DATA_RMA: as many bytes as the sum of @rma_iov
@@ -71,6 +72,7 @@ enum kefa_data {
 	KEFA_DATA_PART,
 	KEFA_DATA_RUNT,
 	KEFA_DATA_FIRST,
+	KEFA_DATA_SOME,
 	KEFA_DATA_SEGMENT,
 	KEFA_DATA_ANSWER,
 	KEFA_DATA_RMA,
@@ -187,8 +189,8 @@ struct kefa_pkt {
  * enum kefa_took - result of handling a packet
  * @KEFA_TOOK_DONE: the packet isn't needed any more
  * @KEFA_TOOK_KEPT: the packet is kept
- * @KEFA_TOOK_NOT: the packet had no effect, because no operation is free or the completion queue
- *	has no room
+ * @KEFA_TOOK_NOT: the packet had no effect, because no operation or send slot is free, or the
+ *	completion queue has no room
  */
 enum kefa_took {
 	KEFA_TOOK_DONE,
@@ -200,8 +202,10 @@ enum kefa_took {
  * struct kefa_pkt_ops - functions of the engine for packets of a type
  * @fill: set the fields of an operation's packet
  * @completed: called when the device has delivered the packet; NULL if nothing follows
- * @unsend: called when the peer had no receive for the packet, which is built again later; NULL for
- *	packets that keep their slots, such as data. The packet doesn't count in kefa_rop.wrs then
+ * @unsend: called when the peer had no receive for an operation's packet, which is built again
+ *	later; NULL for packets that keep their slots, such as data. The packet doesn't count in
+ *	kefa_rop.wrs then
+ * @unsend_alone: the same for a packet without an operation
  * @received: handle a parsed packet. For an ordered type it is the packet's turn, or an earlier
  *	packet of its message was handled before
  *
@@ -211,7 +215,8 @@ struct kefa_pkt_ops {
 	void (*fill)(const struct kefa_rdm *rdm, const struct kefa_rop *rop,
 		     struct kefa_pkt *pkt);
 	void (*completed)(struct kefa_rdm *rdm, struct kefa_rop *rop);
-	void (*unsend)(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_rop *rop);
+	void (*unsend)(struct kefa_rdm *rdm, struct kefa_rop *rop);
+	void (*unsend_alone)(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 	enum kefa_took (*received)(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				   const struct kefa_pkt *pkt, struct kefa_held *held);
 };
@@ -226,7 +231,6 @@ extern const struct kefa_pkt_ops kefa_rtm_ops __weak;
 
 extern const struct kefa_pkt_ops kefa_receipt_ops __weak;
 extern const struct kefa_pkt_ops kefa_handshake_ops __weak;
-extern const struct kefa_pkt_ops kefa_trigger_ops __weak;
 
 /* longcts.c */
 
@@ -237,6 +241,13 @@ extern const struct kefa_pkt_ops kefa_ctsdata_ops __weak;
 
 extern const struct kefa_pkt_ops kefa_eor_ops __weak;
 extern const struct kefa_pkt_ops kefa_read_nack_ops __weak;
+
+/* target.c */
+
+extern const struct kefa_pkt_ops kefa_eager_rtw_ops __weak;
+extern const struct kefa_pkt_ops kefa_longcts_rtw_ops __weak;
+extern const struct kefa_pkt_ops kefa_rtr_ops __weak;
+extern const struct kefa_pkt_ops kefa_readrsp_ops __weak;
 
 /**
  * struct kefa_pkt_row - properties of a packet type

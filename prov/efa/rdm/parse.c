@@ -189,6 +189,8 @@ static enum kefa_bad kefa_check_data(struct kefa_pkt *pkt, u64 rma)
 		return kefa_check_part(pkt, pkt->runt_length);
 	case KEFA_DATA_FIRST:
 		return len >= pkt->msg_length ? KEFA_BAD_LENGTH : KEFA_OK;
+	case KEFA_DATA_SOME:
+		return len > pkt->msg_length ? KEFA_BAD_LENGTH : KEFA_OK;
 	case KEFA_DATA_SEGMENT:
 		if (!len || len != pkt->seg_length)
 			return KEFA_BAD_LENGTH;

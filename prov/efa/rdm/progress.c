@@ -88,6 +88,7 @@ bool kefa_rdm_waits(const struct kefa_rdm *rdm)
 	return rdm->reap || rdm->shut || !list_empty(&rdm->due) || !list_empty(&rdm->todo) ||
 	       !list_empty(&rdm->owing) || !list_empty(&rdm->sending) ||
 	       !list_empty(&rdm->reading) || !list_empty(&rdm->fair.untold) ||
+	       !list_empty(&rdm->asked) ||
 	       !RB_EMPTY_ROOT(&rdm->backoffs.queue.rb_root.rb_root);
 }
 
@@ -112,6 +113,8 @@ void kefa_rdm_pump(struct kefa_rdm *rdm)
 		kefa_rdm_tell_untold(rdm);
 	if (unlikely(!list_empty(&rdm->due)))
 		kefa_rdm_retry(rdm);
+	if (unlikely(!list_empty(&rdm->asked)))
+		kefa_rdm_asked(rdm);
 	if (!list_empty(&rdm->todo))
 		kefa_rdm_serve_all(rdm);
 	if (!list_empty(&rdm->sending))

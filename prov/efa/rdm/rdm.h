@@ -40,6 +40,11 @@
 enum {
 	/* Operations besides the ULP's, for messages in multi-receive buffers and answers. */
 	KEFA_RDM_SPARE_OPS	= 64,
+	/* Number of long reads and writes by all peers, and by one, at a time. */
+	KEFA_TARGETS		= 32,
+	KEFA_TARGETS_PEER	= 8,
+	/* Number of requests by peers that waited and that the pump tries at a time. */
+	KEFA_ASKED_TURN		= 16,
 	/* Default number of sends, and of receives, that the ULP can have outstanding. */
 	KEFA_RDM_SIZE		= 256,
 	/* Maximum length of a packet that is copied to the slot's header, and needs no mapping. */
@@ -191,6 +196,7 @@ struct kefa_ts {
  * @KEFA_HELD_MORE: in kefa_held.link of the first packet of an unexpected message, or in
  *	kefa_held.rest of an early one
  * @KEFA_HELD_STRANGE: in kefa_rdm.strange, because the sender has no address handle yet
+ * @KEFA_HELD_ASKED: in kefa_rdm.asked, a read or write that can't be carried out for now
  */
 enum kefa_held_where {
 	KEFA_HELD_NOT,
@@ -198,6 +204,7 @@ enum kefa_held_where {
 	KEFA_HELD_UNEXP,
 	KEFA_HELD_MORE,
 	KEFA_HELD_STRANGE,
+	KEFA_HELD_ASKED,
 };
 
 /**
@@ -214,7 +221,7 @@ enum kefa_held_where {
  * @cost: bytes of memory that the kept packet uses
  * @total: length of a message that is unexpected or early
  * @parts: bytes of the message that are sent without a request by the receiver
- * @done: bytes of the message that have arrived
+ * @done: bytes of the message that have arrived; in KEFA_HELD_ASKED, those that were written
  * @src_qpn: queue pair of the sender
  * @slid: number of the sender's address handle
  * @where: enum kefa_held_where
@@ -347,6 +354,12 @@ struct kefa_chunk {
  * @early: messages that arrived before their turn, by their first packets
  * @due: those of @early whose turn has come, and that wait for an operation or for the worker
  * @fair: shares of peers
+ * @asked: reads and writes by peers that wait for a slot, an operation, or room in the completion
+ *	queue, oldest first
+ * @targets: memory that long reads and writes by peers name; NULL without FI_REMOTE_READ and
+ *	FI_REMOTE_WRITE
+ * @targets_free: free entries of @targets
+ * @ntargets: number of entries of @targets_free
  * @strange: packets of strangers
  * @strange_kept: bytes of memory that @strange uses
  * @waits: whether kefa_rdm_waits() may return true. Polls look only at this flag, which the pump
@@ -425,6 +438,10 @@ struct kefa_rdm {
 	struct list_head	early;
 	struct list_head	due;
 	struct kefa_fair	fair;
+	struct list_head	asked;
+	struct kefa_target	*targets;
+	struct list_head	targets_free;
+	u32			ntargets;
 	struct list_head	strange;
 	u64			strange_kept;
 	bool			waits;
@@ -473,6 +490,7 @@ void kefa_rdm_linger(struct kefa_ep *ep);
 void kefa_rdm_stream(struct kefa_rdm *rdm, struct list_head *ops,
 		     bool (*one)(struct kefa_rdm *rdm, struct kefa_rop *rop));
 bool kefa_stream_one(struct kefa_rdm *rdm, struct kefa_rop *rop);
+void kefa_stream_begun(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_rop_grant(struct kefa_rdm *rdm, struct kefa_rop *rop);
 
 /* longread.c */
@@ -484,6 +502,22 @@ void kefa_read_done(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err
 void kefa_read_shaken(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 enum kefa_took kefa_again_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				   const struct kefa_pkt *pkt, struct kefa_rop *rop);
+
+/* target.c */
+
+int kefa_targets_init(struct kefa_rdm *rdm);
+void kefa_targets_fini(struct kefa_rdm *rdm);
+void kefa_target_end(struct kefa_rdm *rdm, struct kefa_rop *rop, bool told);
+void kefa_target_data(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const struct kefa_pkt *pkt,
+		      struct kefa_rop *rop);
+bool kefa_target_one(struct kefa_rdm *rdm, struct kefa_rop *rop);
+void kefa_targets_check(struct kefa_rdm *rdm);
+
+/* asked.c */
+
+enum kefa_took kefa_asked_keep(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+			       const struct kefa_pkt *pkt, struct kefa_held *held);
+void kefa_rdm_asked(struct kefa_rdm *rdm);
 
 /* source.c */
 
@@ -537,6 +571,7 @@ void kefa_rop_iter(const struct kefa_rop *rop, unsigned int dir, u64 off, u64 le
 		   struct iov_iter *iter, struct kvec *kvec);
 struct kefa_rop *kefa_rdm_take_rop(struct kefa_rdm *rdm, struct kefa_side *side,
 				   enum kefa_rop_state state);
+bool kefa_cq_room(struct kefa_rdm *rdm);
 void kefa_rdm_unposted(struct kefa_rdm *rdm, struct kefa_rop *rop, int err);
 bool kefa_rdm_abandon(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_rdm_abandoned(struct kefa_rdm *rdm, struct kefa_rop *rop);
@@ -596,6 +631,7 @@ bool kefa_rpeer_due(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer);
 void kefa_rdm_packet(struct kefa_rdm *rdm, struct kefa_held *held);
 void kefa_rop_put(struct kefa_rdm *rdm, struct kefa_rop *rop, const void *data, u64 off, u32 len);
 void kefa_rop_copy(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kefa_pkt *pkt);
+void kefa_rdm_overdue_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_rdm_feed(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_held *held);
 struct kefa_rop *kefa_multi_take(struct kefa_rdm *rdm, struct kefa_rop *multi, u64 total);
@@ -607,6 +643,7 @@ int kefa_rdm_quiet(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeout_m
 
 /* join.c */
 
+void kefa_rop_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov);
 void kefa_rdm_bury(struct work_struct *work);
 void kefa_rdm_peer_gone(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool remember, int err);
 int kefa_rdm_peer_add(struct kefa_av_user *user, const struct kefa_peer *peer);
@@ -691,6 +728,19 @@ static inline fi_addr_t kefa_rop_src(const struct kefa_rdm *rdm, const struct ke
 	if (!rop->peer || !(rdm->ep.caps & FI_SOURCE))
 		return FI_ADDR_NOTAVAIL;
 	return kefa_rpeer_addr(rop->peer);
+}
+
+/**
+ * kefa_target_awaits() - check whether an operation is a peer's write that waits for data
+ * @rop: the operation
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it is.
+ */
+static inline bool kefa_target_awaits(const struct kefa_rop *rop)
+{
+	return (rop->state == KEFA_ROP_DATA_RX || rop->state == KEFA_ROP_SINK) &&
+	       rop->more & KEFA_ROP_TARGET && !(rop->flags & KEFA_ROP_OVER);
 }
 
 /**

@@ -217,8 +217,14 @@ static void kefa_multi_done(struct kefa_rdm *rdm, struct kefa_rop *multi)
 	kefa_rdm_end(rdm, multi);
 }
 
-/* Return: whether an entry was taken. If not, kefa_rdm_replenished() queues the worker. */
-static bool kefa_cq_room(struct kefa_rdm *rdm)
+/**
+ * kefa_cq_room() - take an entry of the completion queue for an unsolicited completion
+ * @rdm: the endpoint, with a queue for receives
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether an entry was taken. If not, kefa_rdm_replenished() queues the worker.
+ */
+bool kefa_cq_room(struct kefa_rdm *rdm)
 {
 	struct kofi_cq *cq = rdm->ep.rx.base.cq;
 

@@ -12,6 +12,7 @@
 struct kefa_held;
 struct kefa_rpeer;
 struct kefa_source;
+struct kefa_target;
 
 /**
  * enum kefa_rop_state - state of an operation, which is what it waits for
@@ -67,6 +68,10 @@ enum kefa_rop_state {
 #define KEFA_ROP_SPENT	0x40	/* a multi-receive buffer that accepts no more messages */
 #define KEFA_ROP_DC	0x80	/* a message whose sender waits for a RECEIPT */
 
+/* Flags in kefa_rop.more. */
+#define KEFA_ROP_NO_READ	0x01	/* the message mustn't be read by the peer */
+#define KEFA_ROP_TARGET		0x02	/* a peer's read or write: target.c */
+
 /* Flags in kefa_rop.owes: packets that are due and wait for a slot. */
 #define KEFA_ROP_OWES_CTS	0x01
 #define KEFA_ROP_OWES_EOR	0x02
@@ -114,7 +119,7 @@ struct kefa_rbuf {
  * @sent: bytes of a send that were passed to the device; bytes of a receive that were read or, with
  *	@begun, that had arrived at the last check of fair.c
  * @window: bytes that the peer may send before the next CTS
- * @no_read: the message mustn't be read by the peer
+ * @more: KEFA_ROP_NO_READ and so on; 0 in KEFA_ROP_LISTED
  * @mapped: the packets share one mapping, @dma, as kefa_ts.shared; never in KEFA_ROP_FREE
  * @begun: for a receive, counted in kefa_fair.begun; never in KEFA_ROP_FREE
  * @idle: with @begun, number of checks of fair.c since which no data has arrived
@@ -129,6 +134,7 @@ struct kefa_rbuf {
  * @dma: for a send with @mapped, DMA address of all data, which the device reads
  * @held: for a receive, the request of a message that is being read, or NULL
  * @parent: for a receive with KEFA_ROP_PART, the multi-receive buffer
+ * @target: with KEFA_ROP_TARGET, the memory that the peer names; NULL if it isn't accessed any more
  *
  * An operation ends when its protocol has ended (KEFA_ROP_OVER) and the device has none of its
  * work requests, in any order: answers may arrive before completions. The ULP gets one completion.
@@ -154,7 +160,7 @@ struct kefa_rop {
 	u64			done;
 	u64			sent;
 	u32			window;
-	bool			no_read;
+	u8			more;
 	bool			mapped;
 	bool			begun;
 	u8			idle;
@@ -174,7 +180,10 @@ struct kefa_rop {
 				};
 				struct {	/* receives */
 					struct kefa_held	*held;
-					struct kefa_rop		*parent;
+					union {
+						struct kefa_rop		*parent;
+						struct kefa_target	*target;
+					};
 				};
 			};
 		};
@@ -300,7 +309,7 @@ static inline void kefa_rop_unlist(struct kefa_rop *rop)
 	rop->done = 0;
 	rop->sent = 0;
 	rop->window = 0;
-	rop->no_read = false;
+	rop->more = 0;
 	rop->begun = false;
 	rop->idle = 0;
 	INIT_LIST_HEAD(&rop->link);

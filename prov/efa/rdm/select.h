@@ -82,6 +82,18 @@ static inline u32 kefa_data_room(const struct kefa_rdm_limits *lim)
 }
 
 /**
+ * kefa_readrsp_room() - get the room for data in a READRSP packet
+ * @lim: limits of the endpoint
+ *
+ * Context: Any.
+ * Return: number of bytes.
+ */
+static inline u32 kefa_readrsp_room(const struct kefa_rdm_limits *lim)
+{
+	return lim->mtu - sizeof(struct kefa_readrsp_hdr);
+}
+
+/**
  * kefa_grant() - get the window to grant to the peer
  * @lim: limits of the endpoint
  * @left: bytes of the message that haven't arrived, more than 0

@@ -53,7 +53,7 @@ static void kefa_msg_plan(struct kefa_rdm *rdm, const struct kefa_rop *rop,
 	out->c.len = rop->total;
 	out->c.tagged = rop->cq_flags & FI_TAGGED;
 	out->c.dc = rop->flags & KEFA_ROP_DC && can & KEFA_FEATURE_DELIVERY_COMPLETE;
-	out->c.reads = !rop->no_read && kefa_shake_reads(&rdm->self, rop->peer);
+	out->c.reads = !(rop->more & KEFA_ROP_NO_READ) && kefa_shake_reads(&rdm->self, rop->peer);
 	out->c.runt = rdm->lim.runt && can & KEFA_FEATURE_RUNT && kefa_source_alone(rdm, rop);
 	/* All types of requests identify the sender in the same form. */
 	out->pkt.row = kefa_row_of(KEFA_EAGER_MSGRTM_PKT);
@@ -324,7 +324,7 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 		ret = kefa_source_get(rdm, rop);
 		if (!ret || ret == -EAGAIN)
 			return ret ?: -EINPROGRESS;
-		rop->no_read = true;
+		rop->more |= KEFA_ROP_NO_READ;
 		kefa_msg_plan(rdm, rop, &out);
 	}
 	if (unlikely(!kefa_tx_may(rdm, peer, out.pkt.row)))

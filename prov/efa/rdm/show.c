@@ -15,6 +15,9 @@ static const char * const kefa_drop_texts[KEFA_DROPS] = {
 	[KEFA_DROP_FULL]	= "full",
 	[KEFA_DROP_GONE]	= "gone",
 	[KEFA_DROP_LIAR]	= "liar",
+	[KEFA_DROP_KEY]		= "key",
+	[KEFA_DROP_ACCESS]	= "access",
+	[KEFA_DROP_RANGE]	= "range",
 };
 
 static void kefa_show_types(struct seq_file *s, const char *what, const u64 *counts)
@@ -74,6 +77,8 @@ void kefa_rdm_show(struct seq_file *s, struct kefa_ep *ep)
 	seq_printf(s, "    sources %llu of %u reads %llu unread %llu asked %llu unsupported %llu\n",
 		   st->sources, rdm->nsources, st->reads, st->unread, st->asked,
 		   st->unsupported);
+	seq_printf(s, "    targets_free %u waited %llu target_cut %llu\n", rdm->ntargets,
+		   st->waited, st->target_cut);
 	kefa_show_types(s, "sent", st->sent);
 	kefa_show_types(s, "received", st->received);
 	seq_puts(s, "    refused");

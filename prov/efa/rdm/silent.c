@@ -146,6 +146,7 @@ static bool kefa_silent_look(struct kefa_rdm *rdm)
 	u32 i = 0;
 
 	kefa_fair_check(rdm);
+	kefa_targets_check(rdm);
 	kefa_silent_ask_all(rdm);
 	while ((rop = kefa_silent_next(rdm, &i))) {
 		kefa_silent_mark(rdm, rop->peer);

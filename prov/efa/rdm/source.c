@@ -377,7 +377,7 @@ void kefa_source_registered(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len,
 {
 	if (err) {
 		kefa_source_end(rdm, rop);
-		rop->no_read = true;
+		rop->more |= KEFA_ROP_NO_READ;
 	} else {
 		kefa_source_valid(rdm, rop);
 	}

@@ -18,6 +18,9 @@
  * @KEFA_DROP_FULL: there is no memory for it, and the peer is in no address vector
  * @KEFA_DROP_GONE: the peer was removed while the packet was kept
  * @KEFA_DROP_LIAR: the packet can't be from the sender that it names
+ * @KEFA_DROP_KEY: no region has the key that a read or write names, or not any more
+ * @KEFA_DROP_ACCESS: the region isn't registered for that
+ * @KEFA_DROP_RANGE: the memory isn't in the region
  * @KEFA_DROPS: number of reasons
  */
 enum kefa_drop {
@@ -32,6 +35,9 @@ enum kefa_drop {
 	KEFA_DROP_FULL,
 	KEFA_DROP_GONE,
 	KEFA_DROP_LIAR,
+	KEFA_DROP_KEY,
+	KEFA_DROP_ACCESS,
+	KEFA_DROP_RANGE,
 	KEFA_DROPS
 };
 
@@ -55,6 +61,9 @@ enum kefa_drop {
  * @reads: reads that were posted
  * @unread: messages that couldn't be read
  * @sources: messages that were registered for reading
+ * @waited: reads and writes by peers that had to wait for a slot, an operation, or room in a
+ *	completion queue
+ * @target_cut: reads and writes by peers that ended because they made no progress and others waited
  * @unsupported: packets that weren't sent because the peer doesn't support their type
  */
 struct kefa_rdm_stats {
@@ -76,6 +85,8 @@ struct kefa_rdm_stats {
 	u64	reads;
 	u64	unread;
 	u64	sources;
+	u64	waited;
+	u64	target_cut;
 	u64	unsupported;
 };
 

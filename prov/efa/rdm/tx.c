@@ -4,8 +4,8 @@
  * One that found the peer without a receive is sent again unchanged. Some slots are reserved for
  * answers, so that no amount of data can delay an answer that a peer waits for. An answer to a
  * peer that isn't ready frees its slot, and is built again later, so that a peer that takes no
- * answers doesn't use up the slots of others. Only an EOR of the fast path keeps its slot; a peer
- * that takes too few of these is declared dead.
+ * answers doesn't use up the slots of others. Only an answer without an operation keeps its slot; a
+ * peer that takes too few of these is declared dead.
  *
  * A packet of up to 32 bytes is sent inline, in the work request. The data of a packet of up to
  * KEFA_TS_ROOM bytes is copied next to the headers. The data of a longer packet is sent without a
@@ -422,22 +422,26 @@ void kefa_tx_posted(struct kefa_rdm *rdm, bool more)
 
 /*
  * Return: whether a packet that found no receive waits in its slot. Otherwise its operation or its
- * peer has it sent again. An EOR of the fast path has no operation any more.
+ * peer has it sent again.
  */
 static bool kefa_ts_waits(const struct kefa_ts *ts)
 {
-	return !kefa_row_of(ts->type ?: KEFA_EAGER_MSGRTM_PKT)->ops->unsend ||
-	       (ts->type == KEFA_EOR_PKT && !ts->rop);
+	const struct kefa_pkt_ops *ops = kefa_row_of(ts->type ?: KEFA_EAGER_MSGRTM_PKT)->ops;
+
+	return ts->rop ? !ops->unsend : !ops->unsend_alone;
 }
 
-/* Return: whether too many EORs wait for peers without a receive, as each occupies a slot. */
-static bool kefa_eors_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+/*
+ * Return: whether too many answers without an operation wait for peers without a receive, as each
+ * occupies a slot.
+ */
+static bool kefa_answers_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
 	const struct kefa_ts *ts;
 	u32 all = 0, its = 0;
 
 	list_for_each_entry(ts, &rdm->parked, list)
-		if (ts->type == KEFA_EOR_PKT) {
+		if (kefa_ts_answers_alone(ts)) {
 			all++;
 			its += ts->peer == peer;
 		}
@@ -462,16 +466,19 @@ static void kefa_ts_rnr(struct kefa_rdm *rdm, struct kefa_ts *ts)
 		ts->again = true;
 		kefa_ts_set_state(rdm, ts, KEFA_TS_PARKED);
 		list_add_tail(&ts->list, &rdm->parked);
-		if (unlikely(ts->type == KEFA_EOR_PKT && kefa_eors_overdue(rdm, peer))) {
+		if (unlikely(kefa_ts_answers_alone(ts) && kefa_answers_overdue(rdm, peer))) {
 			rdm->stats.cut++;
 			kefa_rdm_kill(rdm, peer, ENOBUFS, 0);
 		}
 		return;
 	}
-	kefa_row_of(ts->type)->ops->unsend(rdm, peer, rop);
-	kefa_ts_free(rdm, ts);
-	if (!rop)
+	if (!rop) {
+		kefa_row_of(ts->type)->ops->unsend_alone(rdm, peer);
+		kefa_ts_free(rdm, ts);
 		return;
+	}
+	kefa_row_of(ts->type)->ops->unsend(rdm, rop);
+	kefa_ts_free(rdm, ts);
 	rop->wrs--;
 	/* The operation may have ended without the answer. */
 	kefa_rdm_end(rdm, rop);

@@ -86,6 +86,22 @@ static inline struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpe
 	return kefa_ts_pop(rdm, peer);
 }
 
+/**
+ * kefa_ts_answers_alone() - check for an answer that no operation can repeat
+ * @ts: the slot, with a packet
+ *
+ * Such an answer keeps its slot until the peer has it: an EOR of the fast path, a RECEIPT for a
+ * write of one packet, or the data of a short read.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it is one.
+ */
+static inline bool kefa_ts_answers_alone(const struct kefa_ts *ts)
+{
+	return !ts->rop && (ts->type == KEFA_EOR_PKT || ts->type == KEFA_RECEIPT_PKT ||
+			    ts->type == KEFA_READRSP_PKT);
+}
+
 /* Return: whether a transition between two states is allowed. */
 static __always_inline bool kefa_ts_may(enum kefa_ts_state from, enum kefa_ts_state to)
 {

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Reads and writes by peers that wait in kefa_rdm.asked, because they lack a send slot, an
+ * operation or room in the completion queue. A request can't be refused: the peer isn't told, and
+ * the device has acknowledged it.
+ */
+#include "target.h"
+
+/*
+ * Put the data of a long write into its place, so that only its headers are kept: peers may send
+ * many at once, and a data packet uses up a whole receive buffer. Return: bytes that were written.
+ */
+static u64 kefa_asked_write(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+			    const struct kefa_pkt *pkt)
+{
+	struct kefa_named mem[KEFA_IOV_MAX];
+
+	if (pkt->row->data != KEFA_DATA_SOME || pkt->data_len == pkt->msg_length)
+		return 0;
+	if (!kefa_target_check(rdm, peer, pkt, FI_REMOTE_WRITE, mem) ||
+	    !kefa_target_write(rdm, peer, mem, pkt, 0))
+		return 0;
+	return pkt->data_len;
+}
+
+/**
+ * kefa_asked_keep() - keep a request that can't be handled for now
+ * @rdm: the endpoint
+ * @peer: sender of the request
+ * @pkt: the request
+ * @held: the packet in its buffer
+ *
+ * Context: Under kefa_ep.lock. The pump is due.
+ * Return: KEFA_TOOK_KEPT or KEFA_TOOK_DONE.
+ */
+enum kefa_took kefa_asked_keep(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+			       const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	const u64 done = kefa_asked_write(rdm, peer, pkt);
+	struct kefa_held *kept;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (done)
+		held->len = pkt->hdr_len;
+	kept = kefa_keep_packet(rdm, held, peer);
+	kept->where = KEFA_HELD_ASKED;
+	kept->done = done;
+	rdm->stats.waited++;
+	list_add_tail(&kept->link, &rdm->asked);
+	rdm->waits = true;
+	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
+}
+
+/**
+ * kefa_rdm_asked() - handle requests that waited
+ * @rdm: the endpoint, enabled
+ *
+ * Context: Under kefa_ep.lock. kefa_rx_refill() and kefa_tx_flush() are due.
+ */
+void kefa_rdm_asked(struct kefa_rdm *rdm)
+{
+	enum kefa_took took = KEFA_TOOK_DONE;
+	unsigned int left = KEFA_ASKED_TURN;
+	struct kefa_held *held, *next;
+	struct kefa_pkt pkt;
+	LIST_HEAD(later);
+
+	lockdep_assert_held(&rdm->ep.lock);
+	list_for_each_entry_safe(held, next, &rdm->asked, link) {
+		if (!left--)
+			break;
+		list_del_init(&held->link);
+		/* Parsing can't fail: the packet was parsed before, and hasn't changed. */
+		kefa_parse(held->buf, held->len, &pkt);
+		if (kefa_rpeer_dead(held->peer))
+			kefa_rdm_drop(rdm, held->peer, KEFA_DROP_DEAD);
+		else
+			took = pkt.row->ops->received(rdm, held->peer, &pkt, held);
+		if (took == KEFA_TOOK_NOT) {
+			list_add_tail(&held->link, &later);
+			took = KEFA_TOOK_DONE;
+			continue;
+		}
+		held->where = KEFA_HELD_NOT;
+		kefa_held_free(rdm, held);
+	}
+	list_splice_tail(&later, &rdm->asked);
+}

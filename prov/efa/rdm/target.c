@@ -1,0 +1,668 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Reads and writes by peers that arrive as packets, because the peer's device or this one has no
+ * RDMA for them. The CPU carries them out in the packet's handler, so neither the ULP nor a reader
+ * of its queue has to do anything.
+ *
+ * A request that fits into one packet is finished at once: its answer stays in a send slot until
+ * the peer has it. A longer one is an operation, with a part of struct kefa_target for the memory
+ * that it names. Each packet looks up that memory again by its key: see mr_key.c.
+ *
+ * A request isn't answered if its key, access or range is wrong, as the protocol has no answer for
+ * that. A request that lacks a send slot, an operation or room in the completion queue is kept in
+ * kefa_rdm.asked until the pump can handle it: asked.c. Requests may overtake each other: the
+ * protocol has no order for them.
+ */
+#include <linux/slab.h>
+#include "target.h"
+#include "tx.h"
+
+/* --- allocation --- */
+
+/**
+ * kefa_targets_init() - allocate what operations of peers need
+ * @rdm: the endpoint, about to be enabled
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or -ENOMEM.
+ */
+int kefa_targets_init(struct kefa_rdm *rdm)
+{
+	u32 i;
+
+	if (!(rdm->ep.caps & (FI_REMOTE_READ | FI_REMOTE_WRITE)))
+		return 0;
+	rdm->targets = kcalloc(KEFA_TARGETS, sizeof(*rdm->targets), GFP_KERNEL);
+	if (!rdm->targets)
+		return -ENOMEM;
+	for (i = 0; i < KEFA_TARGETS; i++)
+		list_add_tail(&rdm->targets[i].list, &rdm->targets_free);
+	rdm->ntargets = KEFA_TARGETS;
+	return 0;
+}
+
+/**
+ * kefa_targets_fini() - undo kefa_targets_init()
+ * @rdm: the endpoint, without operations
+ *
+ * Context: Process context.
+ */
+void kefa_targets_fini(struct kefa_rdm *rdm)
+{
+	kfree(rdm->targets);
+	rdm->targets = NULL;
+	rdm->ntargets = 0;
+	INIT_LIST_HEAD(&rdm->targets_free);
+}
+
+/* --- memory --- */
+
+/**
+ * kefa_target_fault() - count a packet that names memory which the peer may not access
+ * @rdm: the endpoint
+ * @peer: sender of the packet
+ * @fault: the reason
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: false.
+ */
+bool kefa_target_fault(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_fault fault)
+{
+	static const u8 drops[] = {
+		[KEFA_FAULT_KEY]	= KEFA_DROP_KEY,
+		[KEFA_FAULT_ACCESS]	= KEFA_DROP_ACCESS,
+		[KEFA_FAULT_RANGE]	= KEFA_DROP_RANGE,
+	};
+
+	kefa_rdm_drop(rdm, peer, drops[fault]);
+	return false;
+}
+
+/**
+ * kefa_target_check() - check all memory that a request names, before any of it is accessed
+ * @rdm: the endpoint
+ * @peer: sender of the request
+ * @pkt: the request
+ * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
+ * @mem: takes KEFA_IOV_MAX entries at most
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether the peer may access it; if not, the request was counted.
+ */
+bool kefa_target_check(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const struct kefa_pkt *pkt,
+		       u64 access, struct kefa_named *mem)
+{
+	enum kefa_fault fault;
+	u32 i;
+
+	if (!(rdm->ep.caps & access)) {
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_TYPE);
+		return false;
+	}
+	for (i = 0; i < pkt->rma_iov_count; i++) {
+		mem[i] = (struct kefa_named) {
+			.addr	= le64_to_cpu(pkt->rma_iov[i].addr),
+			.len	= le64_to_cpu(pkt->rma_iov[i].len),
+			.key	= le64_to_cpu(pkt->rma_iov[i].key),
+		};
+		fault = kefa_mr_check(rdm->ep.dom, &mem[i], access);
+		if (fault)
+			return kefa_target_fault(rdm, peer, fault);
+	}
+	return true;
+}
+
+/* Copy to or from the memory at @off. Return: false if one of its regions has been closed. */
+static bool kefa_target_move(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+			     const struct kefa_named *mem, u64 off, void *data, size_t len,
+			     bool write)
+{
+	struct kefa_domain *dom = rdm->ep.dom;
+	enum kefa_fault fault;
+	size_t n;
+
+	for (; len; mem++) {
+		if (off >= mem->len) {
+			off -= mem->len;
+			continue;
+		}
+		n = min_t(u64, len, mem->len - off);
+		fault = write ? kefa_mr_write(dom, mem, off, data, n) :
+				kefa_mr_read(dom, mem, off, data, n);
+		if (fault)
+			return kefa_target_fault(rdm, peer, fault);
+		data += n;
+		len -= n;
+		off = 0;
+	}
+	return true;
+}
+
+/**
+ * kefa_target_write() - write the data of a packet
+ * @rdm: the endpoint
+ * @peer: sender of the packet
+ * @mem: memory of the write, as kefa_target_check() has set it
+ * @pkt: the packet
+ * @off: offset of the data in the write
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: false if one of the regions has been closed since.
+ */
+bool kefa_target_write(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const struct kefa_named *mem,
+		       const struct kefa_pkt *pkt, u64 off)
+{
+	rdm->ep.stats.rx_bytes += pkt->data_len;
+	return kefa_target_move(rdm, peer, mem, off, (void *)pkt->data, pkt->data_len, true);
+}
+
+/* --- completions --- */
+
+/**
+ * kefa_target_room() - take an entry of the completion queue for a write, if it needs one
+ * @rdm: the endpoint
+ * @flags: flags of the write's request
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it has one, or needs none.
+ */
+bool kefa_target_room(struct kefa_rdm *rdm, u16 flags)
+{
+	return !(flags & KEFA_REQ_OPT_CQ_DATA_HDR) || !rdm->ep.rx.base.cq || kefa_cq_room(rdm);
+}
+
+/**
+ * kefa_target_unroom() - undo kefa_target_room()
+ * @rdm: the endpoint
+ * @data: the write has remote CQ data
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_target_unroom(struct kefa_rdm *rdm, bool data)
+{
+	if (data && rdm->ep.rx.base.cq)
+		kofi_cq_unreserve_unsolicited(rdm->ep.rx.base.cq, 1);
+}
+
+/**
+ * kefa_target_tell() - notify the ULP of a write that has ended
+ * @rdm: the endpoint
+ * @peer: the peer
+ * @len: length of the write
+ * @data: the write has remote CQ data, and so an entry from kefa_target_room()
+ * @value: the data
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_target_tell(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, u64 len, bool data,
+		      u64 value)
+{
+	const struct fi_cq_tagged_entry entry = {
+		.flags	= FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+		.len	= len,
+		.data	= value,
+	};
+	struct kefa_side *side = &rdm->ep.rx;
+
+	kofi_side_count(&side->base, FI_WRITE, len, false);
+	if (!data || !side->base.cq)
+		return;
+	kofi_cq_write_unsolicited(side->base.cq, &entry, rdm->ep.caps & FI_SOURCE ?
+				  kefa_rpeer_addr(peer) : FI_ADDR_NOTAVAIL);
+	side->notify = true;
+}
+
+/* --- answers without an operation --- */
+
+/*
+ * Return: whether an answer may be sent to the peer now, with a slot. If not, the completion of
+ * another packet or the end of the peer's delay has the pump run.
+ */
+static bool kefa_target_may_answer(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	kefa_tx_ready(rdm, 1);
+	if (peer->backoff.waiting)
+		return false;
+	/* A HANDSHAKE goes before everything else. */
+	if (peer->owes & KEFA_OWES_HANDSHAKE && !kefa_send_debt(rdm, peer))
+		return false;
+	return rdm->ts_nfree;
+}
+
+static void kefa_target_receipt(struct kefa_rdm *rdm, struct kefa_rpeer *peer, u32 send_id)
+{
+	struct kefa_pkt pkt = {
+		.row		= kefa_row_of(KEFA_RECEIPT_PKT),
+		.send_id	= send_id,
+	};
+
+	kefa_shake_sign(&rdm->self, peer, &pkt);
+	kefa_tx_control(rdm, peer, NULL, &pkt);
+}
+
+/* --- operations --- */
+
+/* Return: whether a peer has less than its share of operations. */
+static bool kefa_target_share(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < KEFA_TARGETS; i++)
+		n += rdm->targets[i].rop && rdm->targets[i].rop->peer == peer;
+	return n < KEFA_TARGETS_PEER;
+}
+
+/* Begin an operation of a peer. Return: NULL if none is free, or the peer has its share. */
+static struct kefa_rop *kefa_target_begin(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					  const struct kefa_pkt *pkt,
+					  const struct kefa_named *mem, enum kefa_rop_state state)
+{
+	struct kefa_target *target;
+	struct kefa_rop *rop;
+
+	target = list_first_entry_or_null(&rdm->targets_free, struct kefa_target, list);
+	if (!target || !kefa_target_share(rdm, peer))
+		return NULL;
+	/* There is one for each kefa_target. */
+	rop = kefa_rdm_take_rop(rdm, NULL, state);
+	if (WARN_ON_ONCE(!rop))
+		return NULL;
+	list_del_init(&target->list);
+	rdm->ntargets--;
+	target->rop = rop;
+	target->n = pkt->rma_iov_count;
+	target->idle = 0;
+	target->seen = 0;
+	memcpy(target->mem, mem, target->n * sizeof(*mem));
+	rop->target = target;
+	rop->more = KEFA_ROP_TARGET;
+	rop->flags = KEFA_ROP_TOLD | (pkt->row->flags & KEFA_ROW_DC ? KEFA_ROP_DC : 0);
+	rop->peer = peer;
+	peer->nops++;
+	rop->type = pkt->row->type;
+	rop->total = pkt->msg_length;
+	kefa_silent_arm(rdm);
+	return rop;
+}
+
+/**
+ * kefa_target_end() - free the memory of a peer's operation, which may go on without it
+ * @rdm: the endpoint
+ * @rop: the operation, with KEFA_ROP_TARGET
+ * @told: the completion for the ULP was written, or there is none
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_target_end(struct kefa_rdm *rdm, struct kefa_rop *rop, bool told)
+{
+	struct kefa_target *target = rop->target;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (!target)
+		return;
+	if (!told)
+		kefa_target_unroom(rdm, rop->cq_flags & FI_REMOTE_CQ_DATA);
+	target->rop = NULL;
+	list_add_tail(&target->list, &rdm->targets_free);
+	rdm->ntargets++;
+	rop->target = NULL;
+	/* A request may wait for it. */
+	rdm->waits |= !list_empty(&rdm->asked);
+}
+
+/* All data of a write has arrived. */
+static void kefa_target_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	const bool sunk = rop->state == KEFA_ROP_SINK;
+	const bool data = rop->cq_flags & FI_REMOTE_CQ_DATA;
+
+	/* A dishonest peer has sent the data before its CTS, which isn't due any more. */
+	if (rop->owes) {
+		list_del_init(&rop->link);
+		rop->owes = 0;
+	}
+	if (!sunk)
+		kefa_target_tell(rdm, rop->peer, rop->total, data, rop->data);
+	kefa_target_end(rdm, rop, !sunk);
+	if (rop->flags & KEFA_ROP_DC && !sunk && !kefa_rpeer_dead(rop->peer)) {
+		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_OWES);
+		kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_RECEIPT);
+		kefa_rdm_overdue_kill(rdm, rop->peer);
+		return;
+	}
+	rop->flags |= KEFA_ROP_OVER;
+	kefa_rdm_end(rdm, rop);
+}
+
+/* Take data of a write. If a region was closed, take and drop it all, so that the peer ends. */
+static void kefa_target_take(struct kefa_rdm *rdm, struct kefa_rop *rop,
+			     const struct kefa_pkt *pkt, u64 off)
+{
+	rop->done += pkt->data_len;
+	if (rop->state == KEFA_ROP_SINK)
+		return;
+	if (!kefa_target_write(rdm, rop->peer, rop->target->mem, pkt, off))
+		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_SINK);
+}
+
+/**
+ * kefa_target_data() - take a packet of data that may belong to a peer's write
+ * @rdm: the endpoint
+ * @peer: sender of the packet
+ * @pkt: the packet
+ * @rop: the operation that the packet names, or NULL
+ *
+ * Context: Under kefa_ep.lock. The pump is due.
+ */
+void kefa_target_data(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const struct kefa_pkt *pkt,
+		      struct kefa_rop *rop)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	if (!rop || rop->peer != peer || !kefa_target_awaits(rop)) {
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
+		return;
+	}
+	if (pkt->data_len > rop->window || pkt->seg_offset > rop->total - pkt->data_len) {
+		kefa_rdm_drop(rdm, peer, KEFA_DROP_LENGTH);
+		return;
+	}
+	rop->window -= pkt->data_len;
+	kefa_target_take(rdm, rop, pkt, pkt->seg_offset);
+	if (rop->done == rop->total)
+		kefa_target_whole(rdm, rop);
+	else if (!rop->window)
+		kefa_rop_grant(rdm, rop);
+}
+
+/* --- writes --- */
+
+/* Carry out a write whose data is all in its packet. */
+static enum kefa_took kefa_write_now(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				     const struct kefa_pkt *pkt, const struct kefa_named *mem)
+{
+	const bool data = pkt->flags & KEFA_REQ_OPT_CQ_DATA_HDR;
+	const bool dc = pkt->row->flags & KEFA_ROW_DC;
+
+	if (dc && !kefa_target_may_answer(rdm, peer))
+		return KEFA_TOOK_NOT;
+	if (!kefa_target_room(rdm, pkt->flags))
+		return KEFA_TOOK_NOT;
+	if (!kefa_target_write(rdm, peer, mem, pkt, 0)) {
+		kefa_target_unroom(rdm, data);
+		return KEFA_TOOK_DONE;
+	}
+	kefa_target_tell(rdm, peer, pkt->msg_length, data, pkt->cq_data);
+	if (dc)
+		kefa_target_receipt(rdm, peer, pkt->send_id);
+	return KEFA_TOOK_DONE;
+}
+
+static enum kefa_took kefa_eager_rtw_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					      const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	struct kefa_named mem[KEFA_IOV_MAX];
+
+	/* It only asks for a HANDSHAKE, which is due by now. */
+	if (!pkt->rma_iov_count)
+		return KEFA_TOOK_DONE;
+	if (!kefa_target_check(rdm, peer, pkt, FI_REMOTE_WRITE, mem))
+		return KEFA_TOOK_DONE;
+	return kefa_write_now(rdm, peer, pkt, mem);
+}
+
+static void kefa_trigger_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	peer->owes |= KEFA_OWES_TRIGGER;
+}
+
+const struct kefa_pkt_ops kefa_eager_rtw_ops = {
+	.unsend_alone	= kefa_trigger_unsend,
+	.received	= kefa_eager_rtw_received,
+};
+
+/*
+ * Begin a write whose data comes in several packets. The request may have been kept before; then
+ * @held->done bytes are in their place, and the packet has none any more.
+ */
+static enum kefa_took kefa_longcts_rtw_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+						const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	const u64 before = held->where == KEFA_HELD_ASKED ? held->done : 0;
+	struct kefa_named mem[KEFA_IOV_MAX];
+	struct kefa_rop *rop;
+
+	if (!kefa_target_check(rdm, peer, pkt, FI_REMOTE_WRITE, mem))
+		return KEFA_TOOK_DONE;
+	/* libfabric has sent all data at once if it first asked us to read it. */
+	if (before + pkt->data_len == pkt->msg_length)
+		return kefa_write_now(rdm, peer, pkt, mem);
+	if (!kefa_target_room(rdm, pkt->flags))
+		return KEFA_TOOK_NOT;
+	rop = kefa_target_begin(rdm, peer, pkt, mem, KEFA_ROP_DATA_RX);
+	if (!rop) {
+		kefa_target_unroom(rdm, pkt->flags & KEFA_REQ_OPT_CQ_DATA_HDR);
+		return KEFA_TOOK_NOT;
+	}
+	rop->remote_id = pkt->send_id;
+	rop->done = before;
+	if (pkt->flags & KEFA_REQ_OPT_CQ_DATA_HDR) {
+		rop->cq_flags = FI_REMOTE_CQ_DATA;
+		rop->data = pkt->cq_data;
+	}
+	kefa_target_take(rdm, rop, pkt, 0);
+	kefa_rop_grant(rdm, rop);
+	return KEFA_TOOK_DONE;
+}
+
+const struct kefa_pkt_ops kefa_longcts_rtw_ops = {
+	.received	= kefa_longcts_rtw_received,
+};
+
+/* --- reads --- */
+
+/* Return: whether a copy buffer is free besides those that are left to the ULP's messages. */
+static bool kefa_target_copies(const struct kefa_rdm *rdm)
+{
+	const struct list_head *at;
+	u32 n = 0;
+
+	list_for_each(at, &rdm->ep.copies)
+		if (++n > KEFA_COPIES / 2)
+			return true;
+	return false;
+}
+
+/*
+ * Take a slot for a packet to a reader, and copy data from the memory at @off behind @hdr bytes of
+ * headers. The data is copied, so that neither the slot nor the packet depends on the region.
+ * Return: the slot; NULL if there is none for now; or an ERR_PTR() if the region was closed.
+ */
+static struct kefa_ts *kefa_target_slot(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					const struct kefa_named *mem, u64 off, u32 len, u32 hdr)
+{
+	struct kefa_ts *ts = kefa_ts_take(rdm, peer, false);
+
+	if (!ts)
+		return NULL;
+	ts->len = hdr + len;
+	if (ts->len > KEFA_TS_ROOM) {
+		ts->copy = kefa_target_copies(rdm) ? kefa_copy_take(&rdm->ep) : NULL;
+		if (!ts->copy) {
+			kefa_ts_free(rdm, ts);
+			return NULL;
+		}
+	}
+	if (!kefa_target_move(rdm, peer, mem, off, (ts->copy ? ts->copy->data : ts->hdr) + hdr,
+			      len, false)) {
+		kefa_ts_free(rdm, ts);
+		return ERR_PTR(-EACCES);
+	}
+	rdm->stats.copied += len;
+	rdm->ep.stats.tx_bytes += len;
+	return ts;
+}
+
+/* Send a packet with data to a reader. @rop: the operation, or NULL. */
+static void kefa_target_post(struct kefa_rdm *rdm, struct kefa_ts *ts, struct kefa_rop *rop,
+			     struct kefa_pkt *pkt)
+{
+	kefa_shake_sign(&rdm->self, ts->peer, pkt);
+	ts->type = pkt->row->type;
+	ts->rop = rop;
+	if (rop)
+		rop->wrs++;
+	kefa_ts_seal(rdm, ts, pkt);
+	rdm->stats.sent[ts->type]++;
+	kefa_ts_post(rdm, ts);
+}
+
+/**
+ * kefa_target_one() - send a packet of data that a reader has granted
+ * @rdm: the endpoint, enabled, which can hold one more work request
+ * @rop: operation of a reader, in KEFA_ROP_DATA_TX
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ * Return: false if there is no slot or copy buffer for now. If the region was closed, the operation
+ * has ended: the reader gets no more.
+ */
+bool kefa_target_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	const u32 len = min_t(u64, kefa_data_room(&rdm->lim), rop->done - rop->sent);
+	struct kefa_pkt pkt = {
+		.row		= kefa_row_of(KEFA_CTSDATA_PKT),
+		.recv_id	= rop->remote_id,
+		.seg_offset	= rop->sent,
+		.seg_length	= len,
+	};
+	struct kefa_ts *ts;
+
+	kefa_shake_sign(&rdm->self, rop->peer, &pkt);
+	ts = kefa_target_slot(rdm, rop->peer, rop->target->mem, rop->sent, len,
+			      kefa_hdr_len(pkt.row, pkt.flags, 0, 0));
+	if (!ts)
+		return false;
+	if (IS_ERR(ts)) {
+		list_del_init(&rop->link);
+		kefa_target_end(rdm, rop, true);
+		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DYING);
+		rop->flags |= KEFA_ROP_OVER;
+		kefa_rdm_end(rdm, rop);
+		return true;
+	}
+	rop->sent += len;
+	kefa_target_post(rdm, ts, rop, &pkt);
+	return true;
+}
+
+/* Return: whether data for a reader may be sent now. */
+static bool kefa_target_may_stream(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	return kefa_target_may_answer(rdm, peer) && kefa_may_stream(rdm, peer);
+}
+
+static enum kefa_took kefa_rtr_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	const u64 window = kefa_granted(pkt->recv_length, pkt->msg_length);
+	const u32 len = min_t(u64, window, kefa_readrsp_room(&rdm->lim));
+	struct kefa_pkt rsp = {
+		.row		= kefa_row_of(KEFA_READRSP_PKT),
+		.recv_id	= pkt->recv_id,
+		.seg_length	= len,
+	};
+	struct kefa_named mem[KEFA_IOV_MAX];
+	struct kefa_rop *rop = NULL;
+	struct kefa_ts *ts;
+
+	if (!kefa_target_check(rdm, peer, pkt, FI_REMOTE_READ, mem))
+		return KEFA_TOOK_DONE;
+	if (!kefa_target_may_stream(rdm, peer) || kefa_rpeer_dead(peer))
+		return KEFA_TOOK_NOT;
+	ts = kefa_target_slot(rdm, peer, mem, 0, len, sizeof(struct kefa_readrsp_hdr));
+	if (IS_ERR(ts))
+		return KEFA_TOOK_DONE;
+	if (ts && len < pkt->msg_length) {
+		rop = kefa_target_begin(rdm, peer, pkt, mem, KEFA_ROP_DATA_TX);
+		if (!rop) {
+			kefa_ts_free(rdm, ts);
+			ts = NULL;
+		}
+	}
+	if (!ts)
+		return KEFA_TOOK_NOT;
+	kofi_side_count(&rdm->ep.rx.base, FI_READ, pkt->msg_length, false);
+	if (rop) {
+		rop->remote_id = pkt->recv_id;
+		rop->sent = len;
+		rop->done = window;
+		rsp.send_id = kefa_rop_id(&rdm->rops, rop);
+	}
+	kefa_target_post(rdm, ts, rop, &rsp);
+	if (rop)
+		kefa_stream_begun(rdm, rop);
+	return KEFA_TOOK_DONE;
+}
+
+const struct kefa_pkt_ops kefa_rtr_ops = {
+	.received	= kefa_rtr_received,
+};
+
+/* The endpoint reads by the device alone. */
+static enum kefa_took kefa_readrsp_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					    const struct kefa_pkt *pkt, struct kefa_held *held)
+{
+	kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
+	return KEFA_TOOK_DONE;
+}
+
+/* It may be completed after the data that follows. */
+static void kefa_readrsp_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	kefa_rtm_ops.completed(rdm, rop);
+}
+
+const struct kefa_pkt_ops kefa_readrsp_ops = {
+	.completed	= kefa_readrsp_completed,
+	.received	= kefa_readrsp_received,
+};
+
+/* --- checks --- */
+
+/**
+ * kefa_targets_check() - end operations of peers that make no progress
+ * @rdm: the endpoint, enabled
+ *
+ * Called each KEFA_SILENT_MS while operations wait for peers. A peer in no address vector dies. Of
+ * the operations of other peers one ends if requests wait, and its peer gets no answer.
+ *
+ * Context: Under kefa_ep.lock. kefa_rdm_pump() is due.
+ */
+void kefa_targets_check(struct kefa_rdm *rdm)
+{
+	bool cut = list_empty(&rdm->asked);
+	struct kefa_target *target;
+	struct kefa_rop *rop;
+	u32 i;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	for (i = 0; rdm->targets && i < KEFA_TARGETS; i++) {
+		target = &rdm->targets[i];
+		rop = target->rop;
+		if (!rop || kefa_rpeer_dead(rop->peer))
+			continue;
+		target->idle = target->seen == rop->done + rop->sent ? target->idle + 1 : 0;
+		target->seen = rop->done + rop->sent;
+		if (target->idle < rdm->fair.stall)
+			continue;
+		/* Nothing may wait now, and something later. */
+		target->idle = rdm->fair.stall;
+		if (rop->peer->flags & KEFA_RPEER_IMPLICIT) {
+			rdm->stats.stalled++;
+			kefa_rdm_kill(rdm, rop->peer, ETIMEDOUT, 0);
+		} else if (!cut && !rop->wrs) {
+			rdm->stats.target_cut++;
+			cut = true;
+			kefa_rop_fail(rdm, rop, ETIMEDOUT, 0);
+		}
+	}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A peer that reads and writes memory of the second endpoint by packets that a case makes up. */
+#include <linux/vmalloc.h>
+#include "efa_rdm_far.h"
+
+void far_close(struct far *far)
+{
+	if (far->mr)
+		WARN_ON(fi_close(&far->mr->fid));
+	far->mr = NULL;
+}
+
+static void far_free(void *data)
+{
+	struct far *far = data;
+
+	far_close(far);
+	vunmap(far->mem);
+	free_pages_exact(far->pages, FAR_BYTES);
+	kvfree(far->data);
+}
+
+void far_end(struct far *far)
+{
+	struct rdm_pair *pair = far->pair;
+
+	kunit_release_action(far->test, far_free, far);
+	rdm_pair_end(pair);
+}
+
+struct far *far_new(struct kunit *test, const struct rdm_opts *opts)
+{
+	struct rdm_opts all = opts ? *opts : (struct rdm_opts) { };
+	struct far *far = kunit_kzalloc(test, sizeof(*far), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, far);
+	all.rma = true;
+	far->test = test;
+	far->pair = rdm_ready_pair(test, &all);
+	far->rdm = rdm_of(&far->pair->end[1]);
+	far->pages = alloc_pages_exact(FAR_BYTES, GFP_KERNEL | __GFP_ZERO);
+	far->data = kvzalloc(FAR_BYTES, GFP_KERNEL);
+	KUNIT_ASSERT_TRUE(test, far->pages && far->data);
+	far->mem = rdm_scattered(test, far->pages, FAR_BYTES);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, far_free, far), 0);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(far->pair->domain, far->mem, FAR_BYTES,
+					FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &far->mr, NULL),
+			0);
+	return far;
+}
+
+struct fi_rma_iov far_piece(struct far *far, u64 off, size_t len)
+{
+	return (struct fi_rma_iov) {
+		.addr = far->mr->base_addr + off, .len = len, .key = fi_mr_key(far->mr),
+	};
+}
+
+void far_send(struct far *far, const struct far_pkt *p)
+{
+	static u8 packet[SZ_16K] __aligned(8);
+	struct kefa_rma_iov iov[KEFA_IOV_MAX];
+	struct kefa_pkt pkt = {
+		.row		= kefa_row_of(p->type),
+		.flags		= p->flags | KEFA_PKT_CONNID_HDR,
+		.has_connid	= true,
+		.connid		= far->pair->end[0].name.qkey,
+		.recv_length	= p->window,
+		.seg_offset	= p->off,
+		.seg_length	= p->len,
+		.msg_length	= p->total,
+		.cq_data	= p->value,
+		.rma_iov_count	= p->n,
+		.rma_iov	= iov,
+	};
+	const bool request = pkt.row->flags & KEFA_ROW_REQ;
+	size_t hdr;
+	u32 i;
+
+	pkt.send_id = request ? p->id ?: FAR_ID : p->to;
+	pkt.recv_id = request || p->type == KEFA_CTS_PKT ? p->id ?: FAR_ID : p->to;
+	for (i = 0; i < p->n; i++) {
+		iov[i].addr = cpu_to_le64(p->mem[i].addr);
+		iov[i].len = cpu_to_le64(p->mem[i].len);
+		iov[i].key = cpu_to_le64(p->mem[i].key);
+		if (!p->total)
+			pkt.msg_length += p->mem[i].len;
+	}
+	hdr = kefa_build(&pkt, packet, sizeof(packet));
+	if (p->len)
+		memcpy(packet + hdr, p->data, p->len);
+	rdm_inject(far->pair, packet, hdr + p->len);
+}
+
+bool far_take(struct far *far, u8 type, u32 status)
+{
+	struct efake_wr *wr;
+	unsigned int i;
+	size_t len;
+
+	efake_settle_all();
+	for (i = 0; (wr = efake_sent(far->pair->end[1].qp, i)); i++) {
+		if (wr->opcode != IB_WR_SEND)
+			continue;
+		len = efake_wr_read(wr, far->got, sizeof(far->got));
+		if (far->got[0] != type)
+			continue;
+		KUNIT_EXPECT_EQ(far->test, kefa_parse(far->got, len, &far->hdr), KEFA_OK);
+		efake_wr_done(wr, status);
+		efake_settle_all();
+		return true;
+	}
+	return false;
+}
+
+void far_take_all(struct far *far)
+{
+	unsigned int n;
+
+	for (n = 0; far->pair->end[1].qp->nsent && n < 1000; n++) {
+		efake_wr_done(efake_sent(far->pair->end[1].qp, 0), 0);
+		efake_settle_all();
+	}
+}
+
+u64 far_dropped(struct far *far, enum kefa_drop why)
+{
+	return far->rdm->stats.dropped[why];
+}
