@@ -79,6 +79,8 @@ void far_send(struct far *far, const struct far_pkt *p)
 
 	pkt.send_id = request ? p->id ?: FAR_ID : p->to;
 	pkt.recv_id = request || p->type == KEFA_CTS_PKT ? p->id ?: FAR_ID : p->to;
+	if (p->type == KEFA_READRSP_PKT)
+		pkt.send_id = p->id ?: FAR_ID;
 	for (i = 0; i < p->n; i++) {
 		iov[i].addr = cpu_to_le64(p->mem[i].addr);
 		iov[i].len = cpu_to_le64(p->mem[i].len);

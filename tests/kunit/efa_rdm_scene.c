@@ -24,6 +24,7 @@ static void pair_close(void *data)
 		CLOSE(pair->end[i].ep);
 		CLOSE(pair->end[i].cntr);
 		CLOSE(pair->end[i].remote);
+		CLOSE(pair->end[i].far);
 		CLOSE(pair->end[i].cq);
 		CLOSE(pair->end[i].av);
 	}
@@ -38,12 +39,14 @@ static void pair_close(void *data)
 /* fi_getinfo() doesn't offer RMA yet, so give the endpoint its capabilities. */
 static void end_rma(struct kunit *test, struct rdm_pair *pair, struct rdm_end *end)
 {
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_BYTES };
+	struct fi_cntr_attr bytes = { .events = FI_CNTR_EVENTS_BYTES }, number = { };
 	struct kefa_ep *ep = to_kefa_ep(end->ep);
 
 	ep->caps |= FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT;
 	ep->rx.base.events = true;
-	KUNIT_ASSERT_EQ(test, fi_cntr_open(pair->domain, &attr, &end->remote, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_cntr_open(pair->domain, &bytes, &end->remote, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_cntr_open(pair->domain, &number, &end->far, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->far->fid, FI_READ | FI_WRITE), 0);
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->remote->fid,
 					 FI_REMOTE_READ | FI_REMOTE_WRITE), 0);
 }

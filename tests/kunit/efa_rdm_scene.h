@@ -31,7 +31,7 @@ extern bool rdm_long;
  * @mtu: MTU of the device
  * @max_map: largest mapping in bytes
  * @linger_ms: longest time for which closing waits until answers are sent
- * @rma: the endpoints have RMA, and a counter of what peers read and write
+ * @rma: the endpoints have RMA, and counters of it
  */
 struct rdm_opts {
 	u64	caps;
@@ -56,6 +56,7 @@ struct rdm_opts {
  * @cq: completion queue, with tags
  * @cntr: counter of sends and receives; NULL without rdm_opts.counted
  * @remote: counter of the bytes that peers read and write; NULL without rdm_opts.rma
+ * @far: counter of the endpoint's own reads and writes; NULL without rdm_opts.rma
  * @ep: the endpoint
  * @qp: queue pair of the endpoint
  * @peer: address of the other endpoint, if it was inserted
@@ -67,6 +68,7 @@ struct rdm_end {
 	struct fid_cq		*cq;
 	struct fid_cntr		*cntr;
 	struct fid_cntr		*remote;
+	struct fid_cntr		*far;
 	struct fid_ep		*ep;
 	struct efake_qp		*qp;
 	fi_addr_t		peer;

@@ -19,11 +19,19 @@ static const struct kefa_rdm_limits usual = {
 struct want {
 	struct kefa_case	c;
 	u8			type;
+	u8			(*select)(const struct kefa_rdm_limits *lim,
+					  const struct kefa_case *c);
 };
 
 #define OF_MSG(_type, _len, ...)							\
 	{ { .len = (_len), .flags = KEFA_PKT_CONNID_HDR, __VA_ARGS__ },		\
-	  KEFA_##_type##_PKT }
+	  KEFA_##_type##_PKT, kefa_select_msg }
+#define OF_WRITE(_type, _len, ...)							\
+	{ { .len = (_len), .flags = KEFA_PKT_CONNID_HDR, .rma_iov_count = 1, __VA_ARGS__ },	\
+	  KEFA_##_type##_PKT, kefa_select_write }
+#define OF_READ(_type, _len, ...)							\
+	{ { .len = (_len), .flags = KEFA_PKT_CONNID_HDR, .rma_iov_count = 1, __VA_ARGS__ },	\
+	  KEFA_##_type##_PKT, kefa_select_read }
 
 static const struct want wants[] = {
 	OF_MSG(EAGER_MSGRTM, 0),
@@ -41,6 +49,14 @@ static const struct want wants[] = {
 	OF_MSG(DC_LONGCTS_TAGRTM, U64_MAX, .tagged = true, .dc = true),
 	OF_MSG(LONGREAD_MSGRTM, 1048576, .reads = true),
 	OF_MSG(LONGREAD_TAGRTM, U64_MAX, .reads = true, .tagged = true, .dc = true),
+	OF_WRITE(EAGER_RTW, 0),
+	OF_WRITE(EAGER_RTW, 8928 - 8 - 24 - 4),
+	OF_WRITE(LONGCTS_RTW, 8928 - 8 - 24 - 4 + 1),
+	OF_WRITE(DC_EAGER_RTW, 8928 - 16 - 24 - 4, .dc = true),
+	OF_WRITE(DC_LONGCTS_RTW, 8928 - 16 - 24 - 4 + 1, .dc = true),
+	OF_READ(SHORT_RTR, 0),
+	OF_READ(SHORT_RTR, 8928 - 24),
+	OF_READ(LONGCTS_RTR, 8928 - 24 + 1),
 };
 
 static void select_at_borders(struct kunit *test)
@@ -48,7 +64,7 @@ static void select_at_borders(struct kunit *test)
 	const struct want *w;
 
 	for (w = wants; w < wants + ARRAY_SIZE(wants); w++)
-		KUNIT_EXPECT_EQ_MSG(test, kefa_select_msg(&usual, &w->c), w->type, "%s, %llu bytes",
+		KUNIT_EXPECT_EQ_MSG(test, w->select(&usual, &w->c), w->type, "%s, %llu bytes",
 				    kefa_row_of(w->type)->name, w->c.len);
 }
 
@@ -96,12 +112,13 @@ static void expect_pieces(struct kunit *test, const struct kefa_rdm_limits *lim,
 			  const struct kefa_case *c)
 {
 	const struct kefa_pkt_row *row = kefa_row_of(type);
-	u32 room = lim->mtu - kefa_hdr_len(row, c->flags, 0, 1);
+	u32 room = lim->mtu - kefa_hdr_len(row, c->flags, c->rma_iov_count, 1);
 	u32 segment = kefa_segment(lim, type, c), packets, fewest;
 
 	KUNIT_ASSERT_LE(test, segment, room);
 	switch ((enum kefa_data)row->data) {
 	case KEFA_DATA_ALL:
+	case KEFA_DATA_RMA:
 		KUNIT_EXPECT_EQ(test, segment, c->len);
 		break;
 	case KEFA_DATA_NONE:
@@ -110,6 +127,7 @@ static void expect_pieces(struct kunit *test, const struct kefa_rdm_limits *lim,
 		KUNIT_EXPECT_GT(test, c->len, room);
 		break;
 	case KEFA_DATA_FIRST:
+	case KEFA_DATA_SOME:
 		KUNIT_EXPECT_EQ(test, segment, room);
 		KUNIT_ASSERT_LT(test, segment, c->len);
 		expect_windows(test, lim, c->len - segment);
@@ -148,12 +166,17 @@ static void select_any(struct kunit *test)
 		c.tagged = prandom_u32_state(&rnd) % 2;
 		c.dc = prandom_u32_state(&rnd) % 2;
 		c.reads = prandom_u32_state(&rnd) % 2;
+		c.rma_iov_count = 0;
 		type = kefa_select_msg(&lim, &c);
 		KUNIT_ASSERT_NOT_NULL(test, kefa_row_of(type));
 		KUNIT_EXPECT_EQ(test, !!(kefa_row_of(type)->flags & KEFA_ROW_TAGGED), c.tagged);
 		KUNIT_EXPECT_TRUE(test, c.reads || !(kefa_row_of(type)->flags & KEFA_ROW_READ));
 		KUNIT_EXPECT_TRUE(test, !c.dc ||
 				  kefa_row_of(type)->flags & (KEFA_ROW_DC | KEFA_ROW_READ));
+		expect_pieces(test, &lim, type, &c);
+		c.rma_iov_count = 1 + prandom_u32_state(&rnd) % KEFA_IOV_MAX;
+		type = kefa_select_write(&lim, &c);
+		KUNIT_ASSERT_NOT_NULL(test, kefa_row_of(type));
 		expect_pieces(test, &lim, type, &c);
 	}
 }

@@ -25,10 +25,14 @@ static enum kefa_took kefa_receipt_received(struct kefa_rdm *rdm, struct kefa_rp
 {
 	struct kefa_rop *rop = kefa_rop_find(&rdm->rops, pkt->send_id);
 
-	/* A RECEIPT must not end a message that the peer reads: its answer is an EOR. */
+	/*
+	 * A RECEIPT must not end a message that the peer reads: its answer is an EOR. For a write
+	 * libfabric leaves msg_id as it happens to be.
+	 */
 	if (!rop || rop->peer != peer || rop->state != KEFA_ROP_ACK ||
 	    kefa_row_of(rop->type)->flags & KEFA_ROW_READ ||
-	    rop->msg_id != pkt->msg_id || rop->flags & KEFA_ROP_OVER) {
+	    (rop->msg_id != pkt->msg_id && !(rop->more & KEFA_ROP_FAR)) ||
+	    rop->flags & KEFA_ROP_OVER) {
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
 		return KEFA_TOOK_DONE;
 	}

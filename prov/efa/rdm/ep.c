@@ -451,6 +451,7 @@ static int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct
 	rdm->min_multi = KEFA_MIN_MULTI_RECV;
 	rdm->check_ms = KEFA_SILENT_MS;
 	rdm->shake_checks = min(READ_ONCE(kefa_handshake_s), 120U) * MSEC_PER_SEC / KEFA_SILENT_MS;
+	rdm->far_checks = KEFA_FAR_MS / KEFA_SILENT_MS;
 	rdm->use_rdma = dom->dev->rdma_read;
 	rdm->linger_ms = KEFA_LINGER_MS;
 	kefa_rdm_lists(rdm);

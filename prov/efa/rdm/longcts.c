@@ -24,6 +24,7 @@ static enum kefa_took kefa_cts_received(struct kefa_rdm *rdm, struct kefa_rpeer 
 		return KEFA_TOOK_DONE;
 	}
 	rop->remote_id = pkt->recv_id;
+	rop->idle = 0;
 	rop->done = rop->sent + kefa_granted(pkt->recv_length, rop->total - rop->sent);
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DATA_TX);
 	list_add_tail(&rop->link, &rdm->sending);
@@ -173,9 +174,9 @@ void kefa_rdm_stream(struct kefa_rdm *rdm, struct list_head *ops,
 /* --- receiver --- */
 
 /**
- * kefa_rop_grant() - grant the next part of a message
+ * kefa_rop_grant() - grant the next part of a message, write or read
  * @rdm: the endpoint
- * @rop: receive of the message, which hasn't arrived entirely
+ * @rop: the receive, the peer's write, or the read; it hasn't arrived entirely
  *
  * Context: Under kefa_ep.lock. kefa_rdm_pump() is due.
  */
@@ -191,6 +192,8 @@ static void kefa_cts_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop
 	pkt->send_id = rop->remote_id;
 	pkt->recv_id = kefa_rop_id(&rdm->rops, rop);
 	pkt->recv_length = rop->window;
+	if (rop->more & KEFA_ROP_FAR)
+		pkt->flags |= KEFA_CTS_READ_REQ;
 }
 
 static bool kefa_rop_awaits(const struct kefa_rop *rop)
@@ -202,7 +205,7 @@ static bool kefa_rop_awaits(const struct kefa_rop *rop)
 
 static void kefa_cts_unsend(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
-	if (kefa_rop_awaits(rop) || kefa_target_awaits(rop))
+	if (kefa_rop_awaits(rop) || kefa_target_awaits(rop) || kefa_far_awaits(rop))
 		kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_CTS);
 }
 
@@ -218,7 +221,10 @@ static enum kefa_took kefa_ctsdata_received(struct kefa_rdm *rdm, struct kefa_rp
 	struct kefa_rop *rop = kefa_rop_find(&rdm->rops, pkt->recv_id);
 
 	if (!rop || rop->peer != peer || !kefa_rop_awaits(rop)) {
-		kefa_target_data(rdm, peer, pkt, rop);
+		if (rop && rop->peer == peer && kefa_far_awaits(rop))
+			kefa_far_data(rdm, pkt, rop);
+		else
+			kefa_target_data(rdm, peer, pkt, rop);
 		return KEFA_TOOK_DONE;
 	}
 	if (pkt->data_len > rop->window || pkt->seg_offset > rop->total - pkt->data_len) {

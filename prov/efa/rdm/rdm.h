@@ -66,6 +66,8 @@ enum {
 	KEFA_SILENT_MS		= 500,
 	/* Time after which a message without progress kills a peer in no address vector. */
 	KEFA_STALL_MS		= 30000,
+	/* Time after which a read or write fails that its peer doesn't answer. */
+	KEFA_FAR_MS		= 30000,
 	/* Time after which early packets kill a peer, if they use up their memory for so long. */
 	KEFA_LATE_MS		= 100,
 	/* Shortest time in which a peer can use up the receives for answers, and dies then. */
@@ -372,6 +374,8 @@ struct kefa_chunk {
  * @listening: @silent is queued
  * @shake_checks: number of checks by @silent after which a peer that owes its HANDSHAKE is dead;
  *	0 for no limit
+ * @far_checks: number of checks by @silent after which a read or write fails that its peer doesn't
+ *	answer
  * @refused: an injected message was refused, as its peer owes its HANDSHAKE
  * @bury: work that puts address handles of dead peers
  * @join_tries: number of failed attempts for the current address handle; used by @join only
@@ -454,6 +458,7 @@ struct kefa_rdm {
 	struct delayed_work	silent;
 	bool			listening;
 	u8			shake_checks;
+	u8			far_checks;
 	bool			refused;
 	struct kefa_rdm_stats	stats;
 };
@@ -502,6 +507,17 @@ void kefa_read_done(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err
 void kefa_read_shaken(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 enum kefa_took kefa_again_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				   const struct kefa_pkt *pkt, struct kefa_rop *rop);
+
+/* far.c */
+
+int kefa_far_check(const struct kofi_req *req);
+void kefa_far_hold(struct kefa_rop *rop, const struct kofi_req *req);
+void kefa_far_iov(const struct kefa_rop *rop, struct kefa_rma_iov *iov);
+u32 kefa_far_window(const struct kefa_rdm *rdm, u64 total);
+void kefa_rtw_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop, struct kefa_pkt *pkt);
+void kefa_rtr_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop, struct kefa_pkt *pkt);
+void kefa_far_data(struct kefa_rdm *rdm, const struct kefa_pkt *pkt, struct kefa_rop *rop);
+void kefa_far_check_time(struct kefa_rdm *rdm);
 
 /* target.c */
 
@@ -741,6 +757,19 @@ static inline bool kefa_target_awaits(const struct kefa_rop *rop)
 {
 	return (rop->state == KEFA_ROP_DATA_RX || rop->state == KEFA_ROP_SINK) &&
 	       rop->more & KEFA_ROP_TARGET && !(rop->flags & KEFA_ROP_OVER);
+}
+
+/**
+ * kefa_far_awaits() - check whether an operation is a read of the ULP that waits for data
+ * @rop: the operation
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it is.
+ */
+static inline bool kefa_far_awaits(const struct kefa_rop *rop)
+{
+	return rop->state == KEFA_ROP_DATA_RX && rop->more & KEFA_ROP_FAR &&
+	       !(rop->flags & KEFA_ROP_OVER);
 }
 
 /**

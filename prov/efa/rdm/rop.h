@@ -9,6 +9,7 @@
 #include <kofi/match.h>
 #include "index.h"
 
+struct fi_rma_iov;
 struct kefa_held;
 struct kefa_rpeer;
 struct kefa_source;
@@ -71,6 +72,8 @@ enum kefa_rop_state {
 /* Flags in kefa_rop.more. */
 #define KEFA_ROP_NO_READ	0x01	/* the message mustn't be read by the peer */
 #define KEFA_ROP_TARGET		0x02	/* a peer's read or write: target.c */
+#define KEFA_ROP_FAR		0x04	/* a read or write of the ULP: far.c */
+#define KEFA_ROP_RSP		0x08	/* a read that has its READRSP, and so the peer's id */
 
 /* Flags in kefa_rop.owes: packets that are due and wait for a slot. */
 #define KEFA_ROP_OWES_CTS	0x01
@@ -122,13 +125,16 @@ struct kefa_rbuf {
  * @more: KEFA_ROP_NO_READ and so on; 0 in KEFA_ROP_LISTED
  * @mapped: the packets share one mapping, @dma, as kefa_ts.shared; never in KEFA_ROP_FREE
  * @begun: for a receive, counted in kefa_fair.begun; never in KEFA_ROP_FREE
- * @idle: with @begun, number of checks of fair.c since which no data has arrived
+ * @idle: with @begun, number of checks of fair.c since which no data has arrived; with
+ *	KEFA_ROP_FAR, number of checks of far.c since which the peer hasn't answered
  * @buf: buffer of the operation
  * @next: in KEFA_ROP_FREE, the next free operation
  * @recv: in KEFA_ROP_LISTED, the entry in the match
  * @link: entry in one of the engine's lists; valid, as all that follows, in all other states
  * @peer_link: entry in kefa_rpeer.wait; with KEFA_ROP_PART in kefa_fair.untold
  * @msg: entry in the table by (peer, msg_id), if more of the message is expected
+ * @far: with KEFA_ROP_FAR, the peer's memory: one piece at @far.addr with @far.key, or @far.n
+ *	pieces in @far.list, the ULP's array
  * @runt: bytes that are sent in advance of a message that is read
  * @source: for a send, the region that the peer reads from, or NULL
  * @dma: for a send with @mapped, DMA address of all data, which the device reads
@@ -171,7 +177,17 @@ struct kefa_rop {
 		struct {			/* all other states */
 			struct list_head	link;
 			struct list_head	peer_link;
-			struct kefa_index_node	msg;
+			union {
+				struct kefa_index_node	msg;
+				struct {	/* KEFA_ROP_FAR */
+					union {
+						u64			addr;
+						const struct fi_rma_iov	*list;
+					};
+					u32	key;
+					u32	n;
+				} far;
+			};
 			u64			runt;
 			union {
 				struct {	/* KEFA_ROP_TX */

@@ -43,7 +43,7 @@ u32 kefa_hdr_len(const struct kefa_pkt_row *row, u16 flags, u32 rma_iov_count,
 /* Room for data in a request packet. */
 static u32 kefa_packet_room(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c)
 {
-	return lim->mtu - kefa_hdr_len(kefa_row_of(type), c->flags, 0, 1);
+	return lim->mtu - kefa_hdr_len(kefa_row_of(type), c->flags, c->rma_iov_count, 1);
 }
 
 /* The tagged type is the next number after the untagged one. */
@@ -91,10 +91,40 @@ u8 kefa_select_msg(const struct kefa_rdm_limits *lim, const struct kefa_case *c)
 }
 
 /**
+ * kefa_select_write() - select the sub-protocol of a write by packets
+ * @lim: limits of the endpoint
+ * @c: the write
+ *
+ * Context: Any.
+ * Return: the type of its request packet.
+ */
+u8 kefa_select_write(const struct kefa_rdm_limits *lim, const struct kefa_case *c)
+{
+	const u8 eager = c->dc ? KEFA_DC_EAGER_RTW_PKT : KEFA_EAGER_RTW_PKT;
+
+	if (c->len <= kefa_packet_room(lim, eager, c))
+		return eager;
+	return c->dc ? KEFA_DC_LONGCTS_RTW_PKT : KEFA_LONGCTS_RTW_PKT;
+}
+
+/**
+ * kefa_select_read() - select the sub-protocol of a read by packets
+ * @lim: limits of the endpoint
+ * @c: the read
+ *
+ * Context: Any.
+ * Return: the type of its request packet.
+ */
+u8 kefa_select_read(const struct kefa_rdm_limits *lim, const struct kefa_case *c)
+{
+	return c->len <= kefa_readrsp_room(lim) ? KEFA_SHORT_RTR_PKT : KEFA_LONGCTS_RTR_PKT;
+}
+
+/**
  * kefa_segment() - get the length of data in each request packet
  * @lim: limits of the endpoint
- * @type: result of kefa_select_msg()
- * @c: the message
+ * @type: result of kefa_select_msg(), kefa_select_write() or kefa_select_read()
+ * @c: the operation
  *
  * Context: Any.
  * Return: bytes in each packet; the last one of several may have fewer.

@@ -28,10 +28,11 @@ struct kefa_rdm_limits {
 };
 
 /**
- * struct kefa_case - properties of a message that the selection depends on
+ * struct kefa_case - properties of an operation that the selection depends on
  * @len: length in bytes
  * @flags: optional headers of the request, as set by kefa_shake_sign(), and
  *	KEFA_REQ_OPT_CQ_DATA_HDR
+ * @rma_iov_count: number of pieces of the peer's memory
  * @tagged: the message has a tag
  * @dc: the message completes on delivery. Not for FI_INJECT, and only if the peer has
  *	KEFA_FEATURE_DELIVERY_COMPLETE
@@ -41,6 +42,7 @@ struct kefa_rdm_limits {
 struct kefa_case {
 	u64	len;
 	u16	flags;
+	u8	rma_iov_count;
 	bool	tagged;
 	bool	dc;
 	bool	reads;
@@ -50,6 +52,8 @@ struct kefa_case {
 u32 kefa_hdr_len(const struct kefa_pkt_row *row, u16 flags, u32 rma_iov_count,
 		 u32 read_iov_count);
 u8 kefa_select_msg(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
+u8 kefa_select_write(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
+u8 kefa_select_read(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
 u32 kefa_runt(const struct kefa_rdm_limits *lim, const struct kefa_case *c);
 u32 kefa_segment(const struct kefa_rdm_limits *lim, u8 type, const struct kefa_case *c);
 

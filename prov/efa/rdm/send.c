@@ -15,15 +15,21 @@ static int kefa_rdm_tx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
 {
 	const size_t len = iov_iter_count(&req->iter);
 	struct kefa_ep *ep = &rdm->ep;
+	int ret;
 
-	if (req->what & ~ep->caps || req->what & FI_RMA)
+	if (req->what & ~ep->caps)
 		return -EOPNOTSUPP;
 	if (req->flags & ~KEFA_TX_FLAGS)
 		return -FI_EBADFLAGS;
 	if (!iov_iter_is_kvec(&req->iter) && !iov_iter_is_bvec(&req->iter))
 		return -EINVAL;
-	if (iov_iter_rw(&req->iter) != ITER_SOURCE)
+	if (iov_iter_rw(&req->iter) != (req->what & FI_READ ? ITER_DEST : ITER_SOURCE))
 		return -EINVAL;
+	if (req->what & FI_RMA) {
+		ret = kefa_far_check(req);
+		if (ret)
+			return ret;
+	}
 	if (req->flags & FI_INJECT && len > kefa_inject_size(ep->dom->dev))
 		return -EMSGSIZE;
 	if (len > KEFA_RDM_MAX_MSG)
@@ -32,8 +38,8 @@ static int kefa_rdm_tx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
 }
 
 /*
- * Properties that the packets of a message share: @n packets carry @bytes in total, and @segment
- * each, after @hdr bytes of headers.
+ * Properties that the packets of a message, read or write share: @n packets carry @bytes in total,
+ * and @segment each, after @hdr bytes of headers.
  */
 struct kefa_msg_out {
 	struct kefa_pkt		pkt;
@@ -43,6 +49,15 @@ struct kefa_msg_out {
 	u32			hdr;
 	unsigned int		n;
 };
+
+static u8 kefa_select(const struct kefa_rdm *rdm, const struct kefa_rop *rop,
+		      const struct kefa_case *c)
+{
+	if (!(rop->more & KEFA_ROP_FAR))
+		return kefa_select_msg(&rdm->lim, c);
+	return rop->cq_flags & FI_READ ? kefa_select_read(&rdm->lim, c) :
+					 kefa_select_write(&rdm->lim, c);
+}
 
 static void kefa_msg_plan(struct kefa_rdm *rdm, const struct kefa_rop *rop,
 			  struct kefa_msg_out *out)
@@ -61,12 +76,16 @@ static void kefa_msg_plan(struct kefa_rdm *rdm, const struct kefa_rop *rop,
 		out->pkt.flags |= KEFA_REQ_OPT_CQ_DATA_HDR;
 	kefa_shake_sign(&rdm->self, rop->peer, &out->pkt);
 	out->c.flags = out->pkt.flags;
-	out->pkt.row = kefa_row_of(kefa_select_msg(&rdm->lim, &out->c));
+	if (rop->more & KEFA_ROP_FAR)
+		out->pkt.rma_iov_count = rop->far.n;
+	out->c.rma_iov_count = out->pkt.rma_iov_count;
+	out->pkt.row = kefa_row_of(kefa_select(rdm, rop, &out->c));
 	out->segment = kefa_segment(&rdm->lim, out->pkt.row->type, &out->c);
 	out->bytes = out->segment;
 	out->n = 1;
 	out->pkt.read_iov_count = !!(out->pkt.row->flags & KEFA_ROW_READ);
-	out->hdr = kefa_hdr_len(out->pkt.row, out->pkt.flags, 0, out->pkt.read_iov_count);
+	out->hdr = kefa_hdr_len(out->pkt.row, out->pkt.flags, out->pkt.rma_iov_count,
+				out->pkt.read_iov_count);
 	if (!(out->pkt.row->flags & KEFA_ROW_MULTI))
 		return;
 	out->bytes = out->pkt.read_iov_count ? kefa_runt(&rdm->lim, &out->c) : rop->total;
@@ -301,9 +320,13 @@ bool kefa_may_send(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 /* Return: the state of a message after its packets were passed to the device. */
 static enum kefa_rop_state kefa_sent_state(const struct kefa_msg_out *out)
 {
-	if (out->pkt.row->data == KEFA_DATA_FIRST)
+	const struct kefa_pkt_row *row = out->pkt.row;
+
+	if (row->data == KEFA_DATA_FIRST || row->data == KEFA_DATA_SOME)
 		return KEFA_ROP_GRANT;
-	return out->c.dc || out->pkt.row->flags & KEFA_ROW_READ ? KEFA_ROP_ACK : KEFA_ROP_POSTED;
+	if (row->flags & KEFA_ROW_RMA && row->data == KEFA_DATA_NONE)
+		return KEFA_ROP_DATA_RX;
+	return out->c.dc || row->flags & KEFA_ROW_READ ? KEFA_ROP_ACK : KEFA_ROP_POSTED;
 }
 
 /* Return: 0, -EINPROGRESS while memory is being registered, or another negative errno. */
@@ -312,7 +335,7 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 	struct kefa_ts *__uninitialized ts[KEFA_HELD_MAX];
 	struct kefa_msg_out __uninitialized out;
 	struct kefa_rpeer *peer = rop->peer;
-	struct kefa_rma_iov iov;
+	struct kefa_rma_iov iov, far[KEFA_IOV_MAX];
 	unsigned int i;
 	int ret;
 
@@ -333,18 +356,25 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 		kefa_source_iov(rop, &iov);
 		out.pkt.read_iov = &iov;
 	}
+	if (out.pkt.rma_iov_count) {
+		kefa_far_iov(rop, far);
+		out.pkt.rma_iov = far;
+	}
 	if (kefa_tx_room(rdm, peer) < out.n || WARN_ON_ONCE(out.n > KEFA_HELD_MAX))
 		return -EAGAIN;
 	kefa_tx_ready(rdm, out.n);
 	if (unlikely(kefa_rpeer_dead(peer)) || !kefa_msg_slots(rdm, rop, &out, ts, keep))
 		return -EAGAIN;
-	rop->msg_id = kefa_order_give(&peer->order);
+	if (out.pkt.row->flags & KEFA_ROW_ORDERED)
+		rop->msg_id = kefa_order_give(&peer->order);
 	rop->type = out.pkt.row->type;
 	rop->wrs = out.n;
 	rop->sent = out.segment;
 	rop->done = out.segment;
 	rop->runt = out.pkt.read_iov_count ? out.bytes : 0;
 	kefa_rop_set_state(&rdm->rops, rop, kefa_sent_state(&out));
+	if (rop->state == KEFA_ROP_DATA_RX)
+		rop->window = kefa_far_window(rdm, rop->total);
 	if (rop->state != KEFA_ROP_POSTED)
 		kefa_silent_arm(rdm);
 	rdm->stats.sent[rop->type] += out.n;
@@ -355,7 +385,8 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 			kefa_ts_seal_next(rdm, ts[i], ts[0], &out);
 		else
 			kefa_ts_seal(rdm, ts[0], &out.pkt);
-		kefa_ts_order(ts[i], rop->msg_id);
+		if (out.pkt.row->flags & KEFA_ROW_ORDERED)
+			kefa_ts_order(ts[i], rop->msg_id);
 		kefa_ts_post(rdm, ts[i]);
 	}
 	trace_kefa_packet(&rdm->ep, peer, out.pkt.row->type, rop->msg_id, rop->total, true);
@@ -408,6 +439,8 @@ static int kefa_send_now(struct kefa_rdm *rdm, struct kefa_rop *rop, bool keep)
 	struct kefa_rpeer *peer = rop->peer;
 	const struct kefa_shape *shape;
 
+	if (unlikely(rop->more & KEFA_ROP_FAR))
+		return kefa_send_long(rdm, rop, keep);
 	if (unlikely(peer->flags & KEFA_RPEER_HEADERLESS))
 		return kefa_send_headerless(rdm, rop, keep);
 	shape = &rdm->shapes[kefa_shake_signs(peer)][tagged];
@@ -464,6 +497,19 @@ static void kefa_rop_from_req(struct kefa_rdm *rdm, struct kefa_rop *rop,
 	rop->data = req->data;
 	rop->tag = req->tag;
 	rop->total = iov_iter_count(&req->iter);
+	if (req->what & FI_RMA)
+		kefa_far_hold(rop, req);
+}
+
+static void kefa_count_posted(struct kefa_ep *ep, const struct kofi_req *req)
+{
+	if (req->what & FI_READ) {
+		ep->stats.reads++;
+		return;
+	}
+	ep->stats.writes += !!(req->what & FI_WRITE);
+	ep->stats.sends += !!(req->what & FI_SEND);
+	ep->stats.tx_bytes += iov_iter_count(&req->iter);
 }
 
 /* Free the operation of a refused call. It gets no completion. */
@@ -548,12 +594,10 @@ static int kefa_rdm_tx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 		else if (!ret)
 			kefa_tx_posted(rdm, req->flags & FI_MORE);
 	}
-	if (ret) {
+	if (ret)
 		kefa_rop_undo(rdm, rop);
-	} else {
-		ep->stats.sends++;
-		ep->stats.tx_bytes += iov_iter_count(&req->iter);
-	}
+	else
+		kefa_count_posted(ep, req);
 	if (unlikely(rdm->reap || (peer->owes && !list_empty(&peer->todo))))
 		kefa_rdm_pump(rdm);
 	return ret;

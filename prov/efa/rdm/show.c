@@ -77,8 +77,8 @@ void kefa_rdm_show(struct seq_file *s, struct kefa_ep *ep)
 	seq_printf(s, "    sources %llu of %u reads %llu unread %llu asked %llu unsupported %llu\n",
 		   st->sources, rdm->nsources, st->reads, st->unread, st->asked,
 		   st->unsupported);
-	seq_printf(s, "    targets_free %u waited %llu target_cut %llu\n", rdm->ntargets,
-		   st->waited, st->target_cut);
+	seq_printf(s, "    targets_free %u waited %llu target_cut %llu timed_out %llu\n",
+		   rdm->ntargets, st->waited, st->target_cut, st->timed_out);
 	kefa_show_types(s, "sent", st->sent);
 	kefa_show_types(s, "received", st->received);
 	seq_puts(s, "    refused");

@@ -147,6 +147,7 @@ static bool kefa_silent_look(struct kefa_rdm *rdm)
 
 	kefa_fair_check(rdm);
 	kefa_targets_check(rdm);
+	kefa_far_check_time(rdm);
 	kefa_silent_ask_all(rdm);
 	while ((rop = kefa_silent_next(rdm, &i))) {
 		kefa_silent_mark(rdm, rop->peer);

@@ -64,6 +64,7 @@ enum kefa_drop {
  * @waited: reads and writes by peers that had to wait for a slot, an operation, or room in a
  *	completion queue
  * @target_cut: reads and writes by peers that ended because they made no progress and others waited
+ * @timed_out: reads and writes that ended because the peer didn't answer
  * @unsupported: packets that weren't sent because the peer doesn't support their type
  */
 struct kefa_rdm_stats {
@@ -87,6 +88,7 @@ struct kefa_rdm_stats {
 	u64	sources;
 	u64	waited;
 	u64	target_cut;
+	u64	timed_out;
 	u64	unsupported;
 };
 

@@ -415,7 +415,15 @@ static void kefa_trigger_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	peer->owes |= KEFA_OWES_TRIGGER;
 }
 
+/* A write that waits for an answer, such as a RECEIPT, isn't in KEFA_ROP_POSTED. */
+static void kefa_rtw_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	kefa_rtm_ops.completed(rdm, rop);
+}
+
 const struct kefa_pkt_ops kefa_eager_rtw_ops = {
+	.fill		= kefa_rtw_fill,
+	.completed	= kefa_rtw_completed,
 	.unsend_alone	= kefa_trigger_unsend,
 	.received	= kefa_eager_rtw_received,
 };
@@ -455,6 +463,8 @@ static enum kefa_took kefa_longcts_rtw_received(struct kefa_rdm *rdm, struct kef
 }
 
 const struct kefa_pkt_ops kefa_longcts_rtw_ops = {
+	.fill		= kefa_rtw_fill,
+	.completed	= kefa_rtw_completed,
 	.received	= kefa_longcts_rtw_received,
 };
 
@@ -604,26 +614,8 @@ static enum kefa_took kefa_rtr_received(struct kefa_rdm *rdm, struct kefa_rpeer 
 }
 
 const struct kefa_pkt_ops kefa_rtr_ops = {
+	.fill		= kefa_rtr_fill,
 	.received	= kefa_rtr_received,
-};
-
-/* The endpoint reads by the device alone. */
-static enum kefa_took kefa_readrsp_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-					    const struct kefa_pkt *pkt, struct kefa_held *held)
-{
-	kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
-	return KEFA_TOOK_DONE;
-}
-
-/* It may be completed after the data that follows. */
-static void kefa_readrsp_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
-{
-	kefa_rtm_ops.completed(rdm, rop);
-}
-
-const struct kefa_pkt_ops kefa_readrsp_ops = {
-	.completed	= kefa_readrsp_completed,
-	.received	= kefa_readrsp_received,
 };
 
 /* --- checks --- */
