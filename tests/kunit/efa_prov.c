@@ -60,6 +60,7 @@
 #include "../../prov/efa/rdm/longcts.c"
 #include "../../prov/efa/rdm/longread.c"
 #include "../../prov/efa/rdm/far.c"
+#include "../../prov/efa/rdm/rdma.c"
 #include "../../prov/efa/rdm/target.c"
 #include "../../prov/efa/rdm/asked.c"
 #include "../../prov/efa/rdm/source.c"

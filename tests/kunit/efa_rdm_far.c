@@ -20,6 +20,17 @@ static void far_free(void *data)
 	kvfree(far->data);
 }
 
+struct kefa_rpeer *far_peer(struct rdm_end *end)
+{
+	struct kefa_rdm *rdm = rdm_of(end);
+	struct kefa_rpeer *peer;
+
+	spin_lock_bh(&rdm->ep.lock);
+	peer = kefa_peers_at(&rdm->peers, end->peer);
+	spin_unlock_bh(&rdm->ep.lock);
+	return peer;
+}
+
 void far_end(struct far *far)
 {
 	struct rdm_pair *pair = far->pair;

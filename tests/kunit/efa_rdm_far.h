@@ -79,6 +79,8 @@ void far_take_all(struct far *far);
 void far_close(struct far *far);
 /* For cases with several of them: the others leave theirs to the end of the case. */
 void far_end(struct far *far);
+/* Return: the peer of an endpoint. */
+struct kefa_rpeer *far_peer(struct rdm_end *end);
 /* Return: number of packets that were dropped for a reason. */
 u64 far_dropped(struct far *far, enum kefa_drop why);
 

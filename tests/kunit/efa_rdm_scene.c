@@ -37,7 +37,7 @@ static void pair_close(void *data)
 }
 
 /* fi_getinfo() doesn't offer RMA yet, so give the endpoint its capabilities. */
-static void end_rma(struct kunit *test, struct rdm_pair *pair, struct rdm_end *end)
+static void end_rma(struct kunit *test, struct rdm_pair *pair, struct rdm_end *end, bool rdma)
 {
 	struct fi_cntr_attr bytes = { .events = FI_CNTR_EVENTS_BYTES }, number = { };
 	struct kefa_ep *ep = to_kefa_ep(end->ep);
@@ -49,6 +49,8 @@ static void end_rma(struct kunit *test, struct rdm_pair *pair, struct rdm_end *e
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->far->fid, FI_READ | FI_WRITE), 0);
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->remote->fid,
 					 FI_REMOTE_READ | FI_REMOTE_WRITE), 0);
+	KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT,
+					FI_OPT_EFA_USE_DEVICE_RDMA, &rdma, sizeof(rdma)), 0);
 }
 
 static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *end,
@@ -72,7 +74,7 @@ static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *
 		KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->cntr->fid, FI_SEND | FI_RECV), 0);
 	}
 	if (opts->rma)
-		end_rma(test, pair, end);
+		end_rma(test, pair, end, opts->rdma);
 	if (opts->homogeneous)
 		KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT,
 						FI_OPT_EFA_HOMOGENEOUS_PEERS,
@@ -202,6 +204,38 @@ static bool was_read(struct rdm_pair *pair, struct efake_wr *wr)
 	return true;
 }
 
+/* Return: true if the work request was a write, which is done now. */
+static bool was_write(struct rdm_pair *pair, struct efake_wr *wr)
+{
+	const bool imm = wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM;
+	struct efake_qp *to = efake_qp(pair->fake, wr->qpn);
+	struct efake_wr *recv = to ? efake_recv(to, 0) : NULL;
+	struct rdm_net *net = &pair->net;
+	const struct kefa_wc wc = {
+		.src_qpn	= wr->qp->hq->qpn,
+		.slid		= RDM_SLID,
+		.write		= true,
+		.has_imm	= true,
+		.imm		= wr->imm,
+	};
+	u32 status;
+
+	if (wr->opcode != IB_WR_RDMA_WRITE && !imm)
+		return false;
+	if (imm && (!recv || chance(net, net->rnr))) {
+		efake_wr_done(wr, KEFA_STATUS_RNR);
+		return true;
+	}
+	net->writes++;
+	status = net->bad_writes ? 7 : efake_wr_rdma(wr);
+	if (net->bad_writes)
+		net->bad_writes--;
+	if (imm && !status)
+		efake_recv_done(recv, &wc);
+	efake_wr_done(wr, status);
+	return true;
+}
+
 /* Return: false if the test itself has delivered packets, or left some out. */
 static bool judged(struct rdm_pair *pair)
 {
@@ -248,7 +282,7 @@ static bool delivered(struct rdm_pair *pair, struct efake_wr *wr)
 		.has_imm	= wr->opcode == IB_WR_SEND_WITH_IMM,
 	};
 
-	if (was_read(pair, wr))
+	if (was_read(pair, wr) || was_write(pair, wr))
 		return true;
 	wc.len = efake_wr_read(wr, buf, sizeof(buf));
 	if (!to || wr->qkey != to->hq->qkey) {

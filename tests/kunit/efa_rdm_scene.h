@@ -32,6 +32,7 @@ extern bool rdm_long;
  * @max_map: largest mapping in bytes
  * @linger_ms: longest time for which closing waits until answers are sent
  * @rma: the endpoints have RMA, and counters of it
+ * @rdma: with @rma, value of FI_OPT_EFA_USE_DEVICE_RDMA
  */
 struct rdm_opts {
 	u64	caps;
@@ -48,6 +49,7 @@ struct rdm_opts {
 	size_t	max_map;
 	u32	linger_ms;
 	bool	rma;
+	bool	rdma;
 };
 
 /**
@@ -85,6 +87,8 @@ struct rdm_end {
  * @reads: number of reads so far
  * @bad_reads: number of reads, from the next one on, that are refused
  * @bad_read: number of reads in 1000 that are refused
+ * @writes: number of writes by the device so far
+ * @bad_writes: number of writes, from the next one on, that are refused
  * @lost: type of packets that complete with @status; 0 for none
  * @status: completion status of lost packets
  * @nlost: number of packets of type @lost still to be lost
@@ -98,6 +102,8 @@ struct rdm_net {
 	unsigned int		reads;
 	unsigned int		bad_reads;
 	unsigned int		bad_read;
+	unsigned int		writes;
+	unsigned int		bad_writes;
 	u8			lost;
 	u32			status;
 	unsigned int		nlost;

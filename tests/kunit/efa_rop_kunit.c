@@ -61,6 +61,10 @@ static const char * const lives[] = {
 	/* Emulated reads: short, long. */
 	"free wait data_rx free",
 	"free ack data_rx dying free",
+	/* Reads and writes by the device. */
+	"free rdma posted free",
+	"free wait rdma posted free",
+	"free rdma dying free",
 	/* Canceled before it began. */
 	"free wait free",
 	"free wait dying free",

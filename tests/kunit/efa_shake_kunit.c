@@ -148,6 +148,7 @@ static void shake_homogeneous(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kefa_shake_ready(&s->self, s->peer));
 	KUNIT_EXPECT_FALSE(test, kefa_shake_ask(&s->self, &s->peers, s->peer));
 	KUNIT_EXPECT_TRUE(test, kefa_shake_reads(&s->self, s->peer));
+	KUNIT_EXPECT_TRUE(test, kefa_shake_writes(&s->self, s->peer, true));
 	/* The peer doesn't know this endpoint yet. */
 	s->pkt = (struct kefa_pkt) { .row = kefa_row_of(KEFA_EAGER_TAGRTM_PKT) };
 	kefa_shake_sign(&s->self, s->peer, &s->pkt);
@@ -167,7 +168,7 @@ struct kind {
 	const char	*name;
 	u64		features;
 	u32		device_version;
-	bool		reads, dc, nack;
+	bool		reads, writes, writes_data, dc, nack;
 	u16		req;		/* expected flags of a request to the peer */
 	u16		data;		/* expected flags of a CTSDATA */
 };
@@ -181,13 +182,13 @@ static const struct kind kinds[] = {
 	  .req = KEFA_PKT_CONNID_HDR, .data = KEFA_PKT_CONNID_HDR },
 	{ "1.17 zero copy", 0x1f, 0, .reads = true, .dc = true,
 	  .req = KEFA_REQ_OPT_RAW_ADDR_HDR, .data = KEFA_PKT_CONNID_HDR },
-	{ "2.1", 0x7b, 0xefa1, true, true, true,
+	{ "2.1", 0x7b, 0xefa1, true, true, true, true, true,
 	  KEFA_PKT_CONNID_HDR, KEFA_PKT_CONNID_HDR },
-	{ "2.1 on the first device", 0x7b, 0xefa0, false, true, true,
+	{ "2.1 on the first device", 0x7b, 0xefa0, false, true, true, true, true,
 	  KEFA_PKT_CONNID_HDR, KEFA_PKT_CONNID_HDR },
-	{ "2.6", 0x17b, 0xefa2, true, true, true,
+	{ "2.6", 0x17b, 0xefa2, true, true, false, true, true,
 	  KEFA_PKT_CONNID_HDR, KEFA_PKT_CONNID_HDR },
-	{ "of the future", ~0x84ULL, 0xefa9, true, true, true,
+	{ "of the future", ~0x84ULL, 0xefa9, true, true, false, true, true,
 	  KEFA_PKT_CONNID_HDR, KEFA_PKT_CONNID_HDR },
 };
 
@@ -216,6 +217,10 @@ static void shake_with_each(struct kunit *test)
 		can = kefa_shake_can(&s->self, s->peer);
 		KUNIT_EXPECT_EQ_MSG(test, kefa_shake_reads(&s->self, s->peer), k->reads, "%s",
 				    k->name);
+		KUNIT_EXPECT_EQ_MSG(test, kefa_shake_writes(&s->self, s->peer, false), k->writes,
+				    "%s", k->name);
+		KUNIT_EXPECT_EQ_MSG(test, kefa_shake_writes(&s->self, s->peer, true),
+				    k->writes_data, "%s", k->name);
 		KUNIT_EXPECT_EQ_MSG(test, kefa_pkt_may_send(kefa_row_of(KEFA_DC_EAGER_MSGRTM_PKT),
 							    can), k->dc, "%s", k->name);
 		KUNIT_EXPECT_EQ_MSG(test, kefa_pkt_may_send(kefa_row_of(KEFA_READ_NACK_PKT), can),
@@ -229,6 +234,7 @@ static void shake_with_each(struct kunit *test)
 		/* Limits of the local device don't depend on the peer. */
 		s->self.features = kefa_shake_features(false, false);
 		KUNIT_EXPECT_FALSE(test, kefa_shake_reads(&s->self, s->peer));
+		KUNIT_EXPECT_FALSE(test, kefa_shake_writes(&s->self, s->peer, false));
 		leave(s);
 	}
 }

@@ -6,6 +6,49 @@
  */
 #include "target.h"
 
+/* --- writes by a peer's device --- */
+
+/* Return: false without room in the completion queue. */
+static bool kefa_target_written(struct kefa_rdm *rdm, fi_addr_t src, u32 value)
+{
+	if (!kefa_target_room(rdm, KEFA_REQ_OPT_CQ_DATA_HDR))
+		return false;
+	/* Nobody reports the length. */
+	kefa_target_tell(rdm, src, 0, true, value);
+	return true;
+}
+
+/**
+ * kefa_target_imm() - handle a write with data that has consumed a receive
+ * @rdm: the endpoint
+ * @held: the receive, without a packet, whose sender is set; its slot is free afterwards
+ * @value: the data
+ *
+ * Context: Under kefa_ep.lock. The pump and kefa_rx_refill() are due.
+ */
+void kefa_target_imm(struct kefa_rdm *rdm, struct kefa_held *held, u32 value)
+{
+	const struct kefa_src src = { .slid = held->slid, .qpn = held->src_qpn };
+	const struct kefa_rpeer *peer = kefa_peers_by_src(&rdm->peers, &src);
+	const fi_addr_t addr = peer ? kefa_rpeer_addr(peer) : FI_ADDR_NOTAVAIL;
+	struct kefa_held *kept = NULL;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (rdm->ep.caps & FI_REMOTE_WRITE && !kefa_target_written(rdm, addr, value)) {
+		rdm->stats.waited++;
+		kept = kefa_keep_packet(rdm, held, NULL);
+		kept->where = KEFA_HELD_ASKED;
+		kept->total = value;
+		kept->parts = addr;
+		list_add_tail(&kept->link, &rdm->asked);
+		rdm->waits = true;
+	}
+	if (kept != held)
+		kefa_rs_put(rdm, kefa_held_rs(held));
+}
+
+/* --- requests that wait --- */
+
 /*
  * Put the data of a long write into its place, so that only its headers are kept: peers may send
  * many at once, and a data packet uses up a whole receive buffer. Return: bytes that were written.
@@ -51,6 +94,22 @@ enum kefa_took kefa_asked_keep(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
 }
 
+static enum kefa_took kefa_asked_one(struct kefa_rdm *rdm, struct kefa_held *held)
+{
+	struct kefa_pkt pkt;
+
+	/* A write by the device. */
+	if (!held->len)
+		return kefa_target_written(rdm, held->parts, held->total) ? KEFA_TOOK_DONE :
+									    KEFA_TOOK_NOT;
+	/* Parsing can't fail: the packet was parsed before, and hasn't changed. */
+	kefa_parse(held->buf, held->len, &pkt);
+	if (!kefa_rpeer_dead(held->peer))
+		return pkt.row->ops->received(rdm, held->peer, &pkt, held);
+	kefa_rdm_drop(rdm, held->peer, KEFA_DROP_DEAD);
+	return KEFA_TOOK_DONE;
+}
+
 /**
  * kefa_rdm_asked() - handle requests that waited
  * @rdm: the endpoint, enabled
@@ -59,10 +118,8 @@ enum kefa_took kefa_asked_keep(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
  */
 void kefa_rdm_asked(struct kefa_rdm *rdm)
 {
-	enum kefa_took took = KEFA_TOOK_DONE;
 	unsigned int left = KEFA_ASKED_TURN;
 	struct kefa_held *held, *next;
-	struct kefa_pkt pkt;
 	LIST_HEAD(later);
 
 	lockdep_assert_held(&rdm->ep.lock);
@@ -70,15 +127,8 @@ void kefa_rdm_asked(struct kefa_rdm *rdm)
 		if (!left--)
 			break;
 		list_del_init(&held->link);
-		/* Parsing can't fail: the packet was parsed before, and hasn't changed. */
-		kefa_parse(held->buf, held->len, &pkt);
-		if (kefa_rpeer_dead(held->peer))
-			kefa_rdm_drop(rdm, held->peer, KEFA_DROP_DEAD);
-		else
-			took = pkt.row->ops->received(rdm, held->peer, &pkt, held);
-		if (took == KEFA_TOOK_NOT) {
+		if (kefa_asked_one(rdm, held) == KEFA_TOOK_NOT) {
 			list_add_tail(&held->link, &later);
-			took = KEFA_TOOK_DONE;
 			continue;
 		}
 		held->where = KEFA_HELD_NOT;

@@ -199,8 +199,10 @@ static void kefa_rdm_started(struct kefa_ep *ep)
 	memcpy(rdm->self.raw, &raw, sizeof(raw));
 	memcpy(rdm->self.raw, ep->dom->dev->gid, sizeof(raw.gid));
 	rdm->self.connid = ep->hq.qkey;
-	/* RMA isn't supported, so the endpoint doesn't offer RDMA writes. */
-	rdm->self.features = kefa_shake_features(rdm->use_rdma, false);
+	/* Without RMA there is no memory that peers could write to. */
+	rdm->self.features = kefa_shake_features(rdm->use_rdma,
+						 rdm->use_rdma && ep->dom->dev->rdma_write &&
+						 ep->caps & FI_RMA);
 	rdm->self.device_version = ep->dom->dev->part_id;
 	for (i = 0; i < 2 * KEFA_SIGNS; i++)
 		kefa_shape_make(&rdm->shapes[i / 2][i % 2], &rdm->lim, &rdm->self, i / 2, i % 2);

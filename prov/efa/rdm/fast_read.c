@@ -388,5 +388,7 @@ bool kefa_read_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc
 	/* The others send a packet from the same slot. */
 	if (unlikely(rdm->ep.nheld == KEFA_HELD_MAX))
 		return false;
-	return ts->what == KEFA_TS_READ ? kefa_read_came(rdm, ts) : kefa_read_registered(rdm, ts);
+	if (ts->what == KEFA_TS_READ)
+		return kefa_read_came(rdm, ts);
+	return ts->what == KEFA_TS_REG && kefa_read_registered(rdm, ts);
 }

@@ -136,7 +136,7 @@ static void kefa_fail_packets(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int
 			continue;
 		rop = ts->rop;
 		/* The peer waits for none of these before it handles other packets. */
-		if (!kefa_ts_answers_alone(ts))
+		if (!kefa_ts_answers_alone(ts) && !ts->what)
 			peer->flags |= KEFA_RPEER_LOST;
 		kefa_ts_free(rdm, ts);
 		if (!rop)
@@ -281,7 +281,7 @@ static struct kefa_rpeer *kefa_worst_unexpected(struct kefa_rdm *rdm)
 				worst = held->peer;
 		}
 	list_for_each_entry(held, &rdm->asked, link)
-		if (!worst || held->peer->kept > worst->kept)
+		if (held->peer && (!worst || held->peer->kept > worst->kept))
 			worst = held->peer;
 	return worst;
 }

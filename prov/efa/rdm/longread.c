@@ -129,8 +129,14 @@ void kefa_rop_read(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	rdm->waits = true;
 }
 
-/* Does the error mean that the peer is lost? Otherwise its device refused this read. */
-static bool kefa_read_fatal(int err)
+/**
+ * kefa_read_fatal() - check whether an error of a read or write means that the peer is lost
+ * @err: positive errno, or 0
+ *
+ * Context: Any.
+ * Return: whether it does; if not, the peer's device has refused this access.
+ */
+bool kefa_read_fatal(int err)
 {
 	return err && err != EACCES && err != EOPNOTSUPP;
 }
@@ -138,7 +144,7 @@ static bool kefa_read_fatal(int err)
 /**
  * kefa_read_done() - handle the completion of a read
  * @rdm: the endpoint
- * @rop: the receive
+ * @rop: the receive, or a read of the ULP
  * @len: length of the read in bytes
  * @err: positive errno, or 0
  * @status: the completion's vendor status
@@ -147,6 +153,10 @@ static bool kefa_read_fatal(int err)
  */
 void kefa_read_done(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err, u32 status)
 {
+	if (rop->more & KEFA_ROP_FAR) {
+		kefa_rdma_done(rdm, rop, len, err, status);
+		return;
+	}
 	if (kefa_read_fatal(err)) {
 		kefa_rdm_kill(rdm, rop->peer, err, status);
 		return;
@@ -240,9 +250,10 @@ static bool kefa_read_post(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 addr,
 }
 
 /**
- * kefa_read_one() - post a read
+ * kefa_read_one() - post a read, or a part of the ULP's write
  * @rdm: the endpoint, enabled, with room for a work request before the doorbell
- * @rop: the receive, in KEFA_ROP_READING; it leaves kefa_rdm.reading with its last read
+ * @rop: the receive, in KEFA_ROP_READING, or the ULP's operation, in KEFA_ROP_RDMA; it leaves
+ *	kefa_rdm.reading with its last work request
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
  * Return: false if the read has to wait for other completions or for memory.
@@ -255,6 +266,8 @@ bool kefa_read_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	u64 addr, len;
 	u32 key;
 
+	if (rop->more & KEFA_ROP_FAR)
+		return kefa_rdma_one(rdm, rop);
 	if (rop->wrs >= KEFA_READS_MAX || !kefa_may_stream(rdm, rop->peer))
 		return false;
 	/* It was parsed when it arrived, and hasn't changed. */

@@ -149,15 +149,19 @@ void kefa_rdm_received(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 		rdm->ep.stats.stale++;
 		return;
 	}
-	/* There is no packet if a write with data has consumed the receive, or it was flushed. */
-	if (wc.status || wc.write || wc.len > rdm->stride) {
+	/* A receive that was flushed has no packet. */
+	if (wc.status || wc.len > rdm->stride) {
 		kefa_rs_put(rdm, rs);
 		return;
 	}
-	kefa_dma_sync_for_cpu(rdm->ep.dma, rs->dma, wc.len, DMA_FROM_DEVICE);
 	rs->held.len = wc.len;
 	rs->held.src_qpn = wc.src_qpn;
 	rs->held.slid = wc.slid;
+	if (wc.write) {
+		kefa_target_imm(rdm, &rs->held, wc.imm);
+		return;
+	}
+	kefa_dma_sync_for_cpu(rdm->ep.dma, rs->dma, wc.len, DMA_FROM_DEVICE);
 	kefa_rdm_packet(rdm, &rs->held);
 }
 

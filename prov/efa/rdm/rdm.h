@@ -115,6 +115,7 @@ enum kefa_ts_state {
  * @KEFA_TS_READ: a read of the peer's memory
  * @KEFA_TS_REG: a registration of memory that the peer reads
  * @KEFA_TS_INVAL: an invalidation of that memory's registration
+ * @KEFA_TS_WRITE: a write to the peer's memory
  * @KEFA_TS_WHATS: number of uses
  */
 enum kefa_ts_what {
@@ -122,6 +123,7 @@ enum kefa_ts_what {
 	KEFA_TS_READ,
 	KEFA_TS_REG,
 	KEFA_TS_INVAL,
+	KEFA_TS_WRITE,
 	KEFA_TS_WHATS
 };
 
@@ -139,11 +141,13 @@ enum kefa_ts_what {
  * @copy: bounce buffer with the whole packet, or NULL
  * @context: with @whole, context of the ULP
  * @tag: with @whole, tag of the message
+ * @raddr: of a read or write of the ULP, address of the peer's memory
  * @total: with @whole, length of the message
+ * @rkey: with @raddr, key of the peer's memory
  * @cq_flags: with @whole, flags of the completion
  * @err: with @whole or in KEFA_TS_REFUSED, positive errno of the first failure
  * @prov: with @whole, status of the device for the first failure
- * @imm: remote CQ data of a message without a header
+ * @imm: remote CQ data of a message without a header, or of a write
  * @msg_id: with @ordered, number of the message
  * @len: bytes at @hdr or @copy
  * @type: enum kefa_pkt_type, or 0 for a message without a header
@@ -170,8 +174,14 @@ struct kefa_ts {
 	struct kefa_seg		seg;
 	struct kefa_copy	*copy;
 	void			*context;
-	u64			tag;
-	u32			total;
+	union {
+		u64		tag;
+		u64		raddr;
+	};
+	union {
+		u32		total;
+		u32		rkey;
+	};
 	u32			cq_flags;
 	int			err;
 	u32			prov;
@@ -217,12 +227,14 @@ enum kefa_held_where {
  * @node: entry in kefa_rdm.msgs, by (peer, msg_id)
  * @link: entry in the list of @where; in KEFA_HELD_UNEXP the list of the message's packets in
  *	KEFA_HELD_MORE
- * @peer: sender of the packet; NULL in KEFA_HELD_STRANGE
+ * @peer: sender of the packet; NULL in KEFA_HELD_STRANGE, and with data of a write by the device
  * @buf: the packet
  * @len: length of the packet
  * @cost: bytes of memory that the kept packet uses
- * @total: length of a message that is unexpected or early
- * @parts: bytes of the message that are sent without a request by the receiver
+ * @total: length of a message that is unexpected or early; in KEFA_HELD_ASKED without a packet, the
+ *	data of a write by the device
+ * @parts: bytes of the message that are sent without a request by the receiver; with data of a
+ *	write by the device, the sender's address
  * @done: bytes of the message that have arrived; in KEFA_HELD_ASKED, those that were written
  * @src_qpn: queue pair of the sender
  * @slid: number of the sender's address handle
@@ -329,7 +341,7 @@ struct kefa_chunk {
  * @todo: peers to which something may be sent
  * @owing: operations with answers that are due
  * @sending: operations in KEFA_ROP_DATA_TX
- * @reading: operations in KEFA_ROP_READING that have more to read
+ * @reading: operations in KEFA_ROP_READING or KEFA_ROP_RDMA that have more to post
  * @sources: regions that peers can read from
  * @nsources: number of entries of @sources
  * @sources_free: free regions
@@ -503,6 +515,7 @@ void kefa_rop_grant(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_rop_read(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_rop_unhold(struct kefa_rdm *rdm, struct kefa_rop *rop);
 bool kefa_read_one(struct kefa_rdm *rdm, struct kefa_rop *rop);
+bool kefa_read_fatal(int err);
 void kefa_read_done(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err, u32 status);
 void kefa_read_shaken(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 enum kefa_took kefa_again_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
@@ -519,6 +532,14 @@ void kefa_rtr_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop, struc
 void kefa_far_data(struct kefa_rdm *rdm, const struct kefa_pkt *pkt, struct kefa_rop *rop);
 void kefa_far_check_time(struct kefa_rdm *rdm);
 
+/* rdma.c */
+
+bool kefa_rdma_may(struct kefa_rdm *rdm, const struct kefa_rop *rop, bool keep);
+void kefa_rdma_wr(struct kefa_rdm *rdm, const struct kefa_ts *ts, struct kefa_wr *wr);
+bool kefa_rdma_one(struct kefa_rdm *rdm, struct kefa_rop *rop);
+int kefa_rdma_send(struct kefa_rdm *rdm, struct kefa_rop *rop);
+void kefa_rdma_done(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err, u32 status);
+
 /* target.c */
 
 int kefa_targets_init(struct kefa_rdm *rdm);
@@ -531,6 +552,7 @@ void kefa_targets_check(struct kefa_rdm *rdm);
 
 /* asked.c */
 
+void kefa_target_imm(struct kefa_rdm *rdm, struct kefa_held *held, u32 value);
 enum kefa_took kefa_asked_keep(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 			       const struct kefa_pkt *pkt, struct kefa_held *held);
 void kefa_rdm_asked(struct kefa_rdm *rdm);

@@ -19,7 +19,8 @@ const u32 kefa_rop_from[KEFA_ROP_STATES] = {
 				  S(DYING),
 	[KEFA_ROP_WAIT]		= S(FREE) | S(REG),
 	[KEFA_ROP_REG]		= S(FREE) | S(WAIT),
-	[KEFA_ROP_POSTED]	= S(FREE) | S(WAIT) | S(DATA_TX),
+	[KEFA_ROP_RDMA]		= S(FREE) | S(WAIT),
+	[KEFA_ROP_POSTED]	= S(FREE) | S(WAIT) | S(RDMA) | S(DATA_TX),
 	[KEFA_ROP_GRANT]	= S(FREE) | S(WAIT) | S(INVAL) | S(DATA_TX),
 	[KEFA_ROP_DATA_TX]	= S(FREE) | S(WAIT) | S(GRANT),
 	[KEFA_ROP_ACK]		= S(FREE) | S(WAIT) | S(REG) | S(DATA_TX),
@@ -32,15 +33,16 @@ const u32 kefa_rop_from[KEFA_ROP_STATES] = {
 				  S(SINK),
 	[KEFA_ROP_UNTOLD]	= S(DATA_RX) | S(READING),
 	[KEFA_ROP_SINK]		= S(FREE) | S(LISTED) | S(DATA_RX) | S(READING) | S(NACKED),
-	[KEFA_ROP_DYING]	= S(WAIT) | S(REG) | S(POSTED) | S(GRANT) | S(DATA_TX) | S(ACK) |
-				  S(INVAL) | S(DATA_RX) | S(READING) | S(NACKED) | S(OWES) |
-				  S(SINK),
+	[KEFA_ROP_DYING]	= S(WAIT) | S(REG) | S(RDMA) | S(POSTED) | S(GRANT) | S(DATA_TX) |
+				  S(ACK) | S(INVAL) | S(DATA_RX) | S(READING) | S(NACKED) |
+				  S(OWES) | S(SINK),
 };
 
 static const char * const kefa_rop_state_texts[KEFA_ROP_STATES] = {
 	[KEFA_ROP_FREE]		= "free",
 	[KEFA_ROP_WAIT]		= "wait",
 	[KEFA_ROP_REG]		= "reg",
+	[KEFA_ROP_RDMA]		= "rdma",
 	[KEFA_ROP_POSTED]	= "posted",
 	[KEFA_ROP_GRANT]	= "grant",
 	[KEFA_ROP_DATA_TX]	= "data_tx",

@@ -20,6 +20,7 @@ struct kefa_target;
  * @KEFA_ROP_FREE: none: the slot is free
  * @KEFA_ROP_WAIT: any send: a HANDSHAKE, the end of a delay, its turn, or a send slot
  * @KEFA_ROP_REG: sender of a long read: registration of its memory
+ * @KEFA_ROP_RDMA: read or write by the device: slots for its other work requests
  * @KEFA_ROP_POSTED: completion of its packets or work requests, after which it has ended: sends
  *	other than long reads without delivery complete, RMA by the device
  * @KEFA_ROP_GRANT: sender of a long-CTS or read: a CTS, because it has no window
@@ -43,6 +44,7 @@ enum kefa_rop_state {
 	KEFA_ROP_FREE,
 	KEFA_ROP_WAIT,
 	KEFA_ROP_REG,
+	KEFA_ROP_RDMA,
 	KEFA_ROP_POSTED,
 	KEFA_ROP_GRANT,
 	KEFA_ROP_DATA_TX,

@@ -440,7 +440,8 @@ static int kefa_send_now(struct kefa_rdm *rdm, struct kefa_rop *rop, bool keep)
 	const struct kefa_shape *shape;
 
 	if (unlikely(rop->more & KEFA_ROP_FAR))
-		return kefa_send_long(rdm, rop, keep);
+		return kefa_rdma_may(rdm, rop, keep) ? kefa_rdma_send(rdm, rop) :
+						       kefa_send_long(rdm, rop, keep);
 	if (unlikely(peer->flags & KEFA_RPEER_HEADERLESS))
 		return kefa_send_headerless(rdm, rop, keep);
 	shape = &rdm->shapes[kefa_shake_signs(peer)][tagged];

@@ -54,6 +54,7 @@ void kefa_shake_sign_as(const struct kefa_self *self, enum kefa_signs how, struc
 void kefa_shake_sign(const struct kefa_self *self, const struct kefa_rpeer *peer,
 		     struct kefa_pkt *pkt);
 bool kefa_shake_reads(const struct kefa_self *self, const struct kefa_rpeer *peer);
+bool kefa_shake_writes(const struct kefa_self *self, const struct kefa_rpeer *peer, bool data);
 
 /**
  * kefa_shake_ready() - check whether operations with a peer may begin

@@ -74,8 +74,8 @@ void kefa_rdm_show(struct seq_file *s, struct kefa_ep *ep)
 		   rdm->peers.stats.recalled, rdm->peers.stats.forgotten,
 		   rdm->peers.stats.liars, rdm->peers.stats.unseated,
 		   rdm->peers.stats.doubtful);
-	seq_printf(s, "    sources %llu of %u reads %llu unread %llu asked %llu unsupported %llu\n",
-		   st->sources, rdm->nsources, st->reads, st->unread, st->asked,
+	seq_printf(s, "    sources %llu of %u reads %llu writes %llu unread %llu asked %llu unsupported %llu\n",
+		   st->sources, rdm->nsources, st->reads, st->writes, st->unread, st->asked,
 		   st->unsupported);
 	seq_printf(s, "    targets_free %u waited %llu target_cut %llu timed_out %llu\n",
 		   rdm->ntargets, st->waited, st->target_cut, st->timed_out);

@@ -59,6 +59,7 @@ enum kefa_drop {
  * @starved: messages that had to wait for room in a completion queue
  * @asked: packets that asked for a sign of life
  * @reads: reads that were posted
+ * @writes: writes by the device that were posted
  * @unread: messages that couldn't be read
  * @sources: messages that were registered for reading
  * @waited: reads and writes by peers that had to wait for a slot, an operation, or room in a
@@ -84,6 +85,7 @@ struct kefa_rdm_stats {
 	u64	starved;
 	u64	asked;
 	u64	reads;
+	u64	writes;
 	u64	unread;
 	u64	sources;
 	u64	waited;

@@ -187,15 +187,14 @@ void kefa_target_unroom(struct kefa_rdm *rdm, bool data)
 /**
  * kefa_target_tell() - notify the ULP of a write that has ended
  * @rdm: the endpoint
- * @peer: the peer
+ * @src: address of the peer
  * @len: length of the write
  * @data: the write has remote CQ data, and so an entry from kefa_target_room()
  * @value: the data
  *
  * Context: Under kefa_ep.lock.
  */
-void kefa_target_tell(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, u64 len, bool data,
-		      u64 value)
+void kefa_target_tell(struct kefa_rdm *rdm, fi_addr_t src, u64 len, bool data, u64 value)
 {
 	const struct fi_cq_tagged_entry entry = {
 		.flags	= FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
@@ -208,7 +207,7 @@ void kefa_target_tell(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, u64 l
 	if (!data || !side->base.cq)
 		return;
 	kofi_cq_write_unsolicited(side->base.cq, &entry, rdm->ep.caps & FI_SOURCE ?
-				  kefa_rpeer_addr(peer) : FI_ADDR_NOTAVAIL);
+				  src : FI_ADDR_NOTAVAIL);
 	side->notify = true;
 }
 
@@ -322,7 +321,7 @@ static void kefa_target_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
 		rop->owes = 0;
 	}
 	if (!sunk)
-		kefa_target_tell(rdm, rop->peer, rop->total, data, rop->data);
+		kefa_target_tell(rdm, kefa_rpeer_addr(rop->peer), rop->total, data, rop->data);
 	kefa_target_end(rdm, rop, !sunk);
 	if (rop->flags & KEFA_ROP_DC && !sunk && !kefa_rpeer_dead(rop->peer)) {
 		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_OWES);
@@ -391,7 +390,7 @@ static enum kefa_took kefa_write_now(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 		kefa_target_unroom(rdm, data);
 		return KEFA_TOOK_DONE;
 	}
-	kefa_target_tell(rdm, peer, pkt->msg_length, data, pkt->cq_data);
+	kefa_target_tell(rdm, kefa_rpeer_addr(peer), pkt->msg_length, data, pkt->cq_data);
 	if (dc)
 		kefa_target_receipt(rdm, peer, pkt->send_id);
 	return KEFA_TOOK_DONE;

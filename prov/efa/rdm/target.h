@@ -31,7 +31,6 @@ bool kefa_target_write(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const stru
 		       const struct kefa_pkt *pkt, u64 off);
 bool kefa_target_room(struct kefa_rdm *rdm, u16 flags);
 void kefa_target_unroom(struct kefa_rdm *rdm, bool data);
-void kefa_target_tell(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, u64 len, bool data,
-		      u64 value);
+void kefa_target_tell(struct kefa_rdm *rdm, fi_addr_t src, u64 len, bool data, u64 value);
 
 #endif /* KEFA_RDM_TARGET_H */

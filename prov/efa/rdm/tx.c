@@ -185,7 +185,7 @@ static void kefa_ts_wr(struct kefa_rdm *rdm, struct kefa_ts *ts, struct kefa_wr 
 }
 
 /**
- * kefa_ts_post() - hold a packet for the next doorbell
+ * kefa_ts_post() - hold a packet, or a read or write of the ULP, for the next doorbell
  * @rdm: the endpoint, enabled
  * @ts: slot of the packet. The caller calls kefa_tx_posted() or kefa_tx_flush() later
  *
@@ -195,6 +195,10 @@ void kefa_ts_post(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
 	struct kefa_wr *wr = kefa_ts_hold(rdm, ts);
 
+	if (ts->what) {
+		kefa_rdma_wr(rdm, ts, wr);
+		return;
+	}
 	kefa_dma_sync_for_device(rdm->ep.dma, ts->dma, KEFA_TS_ROOM, DMA_TO_DEVICE);
 	kefa_ts_wr(rdm, ts, wr);
 }
@@ -207,6 +211,7 @@ static kefa_ts_done_fn *const kefa_ts_done_fns[KEFA_TS_WHATS] = {
 	[KEFA_TS_READ]	= kefa_read_done,
 	[KEFA_TS_REG]	= kefa_source_registered,
 	[KEFA_TS_INVAL]	= kefa_source_invalidated,
+	[KEFA_TS_WRITE]	= kefa_rdma_done,
 };
 
 static noinline void kefa_ts_other_done(struct kefa_rdm *rdm, struct kefa_ts *ts, int err,
@@ -508,6 +513,15 @@ void kefa_ts_done(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 	if (unlikely(ts->what)) {
 		if (!list_empty(&peer->wait) || peer->owes)
 			kefa_rdm_todo(rdm, peer);
+		/* Data that goes with a write needs a receive of the peer. */
+		if (wc.status == KEFA_STATUS_RNR && ts->has_imm &&
+		    peer->state < KEFA_RPEER_DYING) {
+			kefa_tx_ready(rdm, 1);
+			kefa_ts_rnr(rdm, ts);
+			return;
+		}
+		if (!wc.status && ts->again)
+			kefa_backoff_arrived(&rdm->backoffs, &peer->backoff);
 		kefa_ts_other_done(rdm, ts, wc.status ? kefa_status_errno(wc.status) : 0,
 				   wc.status);
 		return;
