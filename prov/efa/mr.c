@@ -562,6 +562,7 @@ static struct kefa_mr *kefa_mr_new(struct kefa_domain *dom, u64 access,
 	INIT_LIST_HEAD(&mr->list);
 	INIT_LIST_HEAD(&mr->wanting);
 	rwlock_init(&mr->cpu);
+	INIT_LIST_HEAD(&mr->late);
 	if (!ents)
 		return mr;
 	mr->sg = kvcalloc(ents, sizeof(*mr->sg), GFP_KERNEL);

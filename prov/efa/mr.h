@@ -84,6 +84,9 @@ enum kefa_mr_state {
  *	kefa_mr_lock() or kefa_ep.lock
  * @open: the CPU may access the memory for peers
  * @seq: number of times that @open was set
+ * @reads: number of reads by which the device writes to the memory for peers; incremented under
+ *	@cpu, with @open
+ * @late: in kefa_mrq.late; under kefa_mrq.lock
  * @rcu: for freeing, as the region may just have been found by its key
  */
 struct kefa_mr {
@@ -119,6 +122,8 @@ struct kefa_mr {
 	rwlock_t		cpu;	/* access for peers: see above */
 	bool			open;
 	u32			seq;
+	atomic_t		reads;
+	struct list_head	late;
 	struct rcu_head		rcu;
 };
 
@@ -190,6 +195,10 @@ enum kefa_fault kefa_mr_write(struct kefa_domain *dom, const struct kefa_named *
 			      const void *from, size_t len);
 enum kefa_fault kefa_mr_read(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
 			     void *to, size_t len);
+
+enum kefa_fault kefa_mr_reach(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
+			      u32 len, struct kefa_seg *seg, struct kefa_mr **found);
+void kefa_mr_unreach(struct kefa_mr *mr);
 
 /* mr_map.c */
 

@@ -244,3 +244,78 @@ enum kefa_fault kefa_mr_read(struct kefa_domain *dom, const struct kefa_named *m
 {
 	return kefa_mr_copy(dom, mem, off, to, len, false);
 }
+
+/* Get the DMA address of the byte at @off, which the device reaches with up to @len bytes. */
+static dma_addr_t kefa_mr_dma(const struct kefa_mr *mr, unsigned int entry, u64 off, u64 in,
+			      u32 *len)
+{
+	const struct scatterlist *sg = &mr->sg[entry];
+
+	*len = min_t(u64, *len, sg->length - in);
+	if (likely(mr->nsegs == mr->nents))
+		return sg_dma_address(sg) + in;
+	/* An IOMMU has merged entries. It usually makes a single one of them. */
+	for (sg = mr->sg; off >= sg_dma_len(sg); sg++)
+		off -= sg_dma_len(sg);
+	*len = min_t(u64, *len, sg_dma_len(sg) - off);
+	return sg_dma_address(sg) + off;
+}
+
+/**
+ * kefa_mr_reach() - let the device write to a region for a peer, by a read of the peer's memory
+ * @dom: the domain
+ * @mem: memory that kefa_mr_check() has allowed to write to
+ * @off: offset in @mem
+ * @len: number of bytes, more than 0; @off + @len is at most @mem->len
+ * @seg: takes the first part of that memory that is contiguous
+ * @found: takes the region, which isn't idle until kefa_mr_unreach()
+ *
+ * Such a read uses no key of the region, so invalidation doesn't stop it.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: KEFA_FAULT_NONE, or why the device may not: the registration has ended.
+ */
+enum kefa_fault kefa_mr_reach(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
+			      u32 len, struct kefa_seg *seg, struct kefa_mr **found)
+{
+	enum kefa_fault fault = KEFA_FAULT_KEY;
+	unsigned int entry;
+	struct kefa_mr *mr;
+	u64 in;
+
+	rcu_read_lock();
+	mr = kefa_mr_by_key(dom, mem->key);
+	if (mr) {
+		read_lock_bh(&mr->cpu);
+		if (mr->seq == mem->seq)
+			fault = kefa_mr_judge(mr, mem, FI_REMOTE_WRITE);
+		if (!fault) {
+			off += mem->addr - mr->mr_fid.base_addr;
+			entry = kefa_mr_entry(mr, off);
+			in = entry ? off - mr->ends[entry - 1] : off;
+			seg->dma = kefa_mr_dma(mr, entry, off, in, &len);
+			seg->phys = sg_phys(&mr->sg[entry]) + in;
+			seg->len = len;
+			atomic_inc(&mr->reads);
+			*found = mr;
+		}
+		read_unlock_bh(&mr->cpu);
+	}
+	rcu_read_unlock();
+	return fault;
+}
+
+/**
+ * kefa_mr_unreach() - undo kefa_mr_reach()
+ * @mr: the region, to which the device doesn't write any more
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kefa_mr_unreach(struct kefa_mr *mr)
+{
+	/* The ULP may close the region as soon as the count is 0. */
+	rcu_read_lock();
+	if (atomic_dec_and_test(&mr->reads))
+		kefa_mrq_unread(mr);
+	rcu_read_unlock();
+}

@@ -97,6 +97,11 @@ static __always_inline void kefa_mr_done(struct kefa_mrq *mrq, struct kefa_mr *m
 		.len		= mr->len,
 	};
 
+	/* The key is invalid, but the device's own reads don't use it. */
+	if (unlikely(mr->state != KEFA_MR_REGISTERING && atomic_read(&mr->reads))) {
+		list_add_tail(&mr->late, &mrq->late);
+		return;
+	}
 	trace_kefa_mr(mr, 0);
 	mr->err = 0;
 	if (mr->state == KEFA_MR_REGISTERING) {
@@ -188,6 +193,29 @@ void kefa_mrq_revoked(struct kefa_mr *mr, int err)
 	kefa_mrq_notify(mrq);
 	spin_unlock_bh(&mrq->lock);
 	wake_up_all(&mrq->room);
+}
+
+/**
+ * kefa_mrq_unread() - complete an invalidation that waited for the end of reads into the region
+ * @mr: the region, without such reads; if it wasn't invalidated, or was closed, nothing happens
+ *
+ * Context: Process or softirq context, under RCU; doesn't sleep.
+ */
+void kefa_mrq_unread(struct kefa_mr *mr)
+{
+	struct kefa_mrq *mrq = &mr->dom->mrq;
+	bool late;
+
+	spin_lock_bh(&mrq->lock);
+	late = !list_empty(&mr->late);
+	if (late) {
+		list_del_init(&mr->late);
+		kefa_mr_done(mrq, mr);
+		kefa_mrq_notify(mrq);
+	}
+	spin_unlock_bh(&mrq->lock);
+	if (late)
+		wake_up_all(&mrq->room);
 }
 
 /* Notify all ULPs whose posts were refused, because there may be slots or DMA space. */
@@ -514,6 +542,7 @@ int kefa_mrq_start(struct kefa_domain *dom)
 	INIT_WORK(&mrq->revoke, kefa_mrs_revoke);
 	INIT_DELAYED_WORK(&mrq->map_retry, kefa_mrq_map_retry);
 	INIT_LIST_HEAD(&mrq->wanting);
+	INIT_LIST_HEAD(&mrq->late);
 	ret = kefa_create_qp(&dom->refused, &mrq->hq, &attr);
 	if (ret)
 		return ret;

@@ -36,6 +36,7 @@ enum {
  * @wcs: completions being processed
  * @wanting: regions whose posts were refused with -EAGAIN and whose ULPs haven't been
  *	notified since
+ * @late: regions that the device has invalidated, and whose memory it writes to for peers
  * @untold: a completion queue that was written to and whose reader wasn't notified
  * @room: tasks that wait for a slot or for a region
  * @work: polls
@@ -58,6 +59,7 @@ struct kefa_mrq {
 	struct kefa_wr		wr;
 	struct ib_wc		wcs[KEFA_POLL_BATCH];
 	struct list_head	wanting;
+	struct list_head	late;
 	struct kofi_cq		*untold;
 	wait_queue_head_t	room;
 	struct work_struct	work;
@@ -88,6 +90,7 @@ int kefa_mr_ib_access(u64 access);
 int kefa_mrq_reg(struct kefa_mr *mr, u64 access);
 int kefa_mrq_inval(struct kefa_mr *mr);
 void kefa_mrq_revoked(struct kefa_mr *mr, int err);
+void kefa_mrq_unread(struct kefa_mr *mr);
 int kefa_mrq_room(struct kefa_mrq *mrq);
 void kefa_mrq_again(struct kefa_mr *mr, bool dma);
 void kefa_mrq_want_region(struct kefa_mr *mr);

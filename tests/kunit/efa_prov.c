@@ -63,6 +63,7 @@
 #include "../../prov/efa/rdm/rdma.c"
 #include "../../prov/efa/rdm/target.c"
 #include "../../prov/efa/rdm/asked.c"
+#include "../../prov/efa/rdm/fetch.c"
 #include "../../prov/efa/rdm/source.c"
 #include "../../prov/efa/rdm/silent.c"
 #include "../../prov/efa/rdm/fair.c"

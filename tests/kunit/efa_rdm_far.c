@@ -67,10 +67,21 @@ struct fi_rma_iov far_piece(struct far *far, u64 off, size_t len)
 	};
 }
 
+static void far_iov(struct kefa_rma_iov *to, const struct fi_rma_iov *from, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		to[i].addr = cpu_to_le64(from[i].addr);
+		to[i].len = cpu_to_le64(from[i].len);
+		to[i].key = cpu_to_le64(from[i].key);
+	}
+}
+
 void far_send(struct far *far, const struct far_pkt *p)
 {
 	static u8 packet[SZ_16K] __aligned(8);
-	struct kefa_rma_iov iov[KEFA_IOV_MAX];
+	struct kefa_rma_iov iov[KEFA_IOV_MAX], from[KEFA_IOV_MAX];
 	struct kefa_pkt pkt = {
 		.row		= kefa_row_of(p->type),
 		.flags		= p->flags | KEFA_PKT_CONNID_HDR,
@@ -83,6 +94,8 @@ void far_send(struct far *far, const struct far_pkt *p)
 		.cq_data	= p->value,
 		.rma_iov_count	= p->n,
 		.rma_iov	= iov,
+		.read_iov_count	= p->nfrom,
+		.read_iov	= from,
 	};
 	const bool request = pkt.row->flags & KEFA_ROW_REQ;
 	size_t hdr;
@@ -92,13 +105,10 @@ void far_send(struct far *far, const struct far_pkt *p)
 	pkt.recv_id = request || p->type == KEFA_CTS_PKT ? p->id ?: FAR_ID : p->to;
 	if (p->type == KEFA_READRSP_PKT)
 		pkt.send_id = p->id ?: FAR_ID;
-	for (i = 0; i < p->n; i++) {
-		iov[i].addr = cpu_to_le64(p->mem[i].addr);
-		iov[i].len = cpu_to_le64(p->mem[i].len);
-		iov[i].key = cpu_to_le64(p->mem[i].key);
-		if (!p->total)
-			pkt.msg_length += p->mem[i].len;
-	}
+	far_iov(iov, p->mem, p->n);
+	far_iov(from, p->from, p->nfrom);
+	for (i = 0; i < p->n && !p->total; i++)
+		pkt.msg_length += p->mem[i].len;
 	hdr = kefa_build(&pkt, packet, sizeof(packet));
 	if (p->len)
 		memcpy(packet + hdr, p->data, p->len);

@@ -18,6 +18,8 @@
  * @to: id of the second endpoint's operation
  * @n: number of @mem
  * @mem: memory of the second endpoint
+ * @nfrom: number of @from
+ * @from: memory of the peer that the second endpoint reads
  * @total: length of the read or write; 0 for the sum of @mem
  * @window: bytes that may be sent
  * @off: offset of the data
@@ -32,6 +34,8 @@ struct far_pkt {
 	u32		to;
 	u32		n;
 	struct fi_rma_iov mem[KEFA_IOV_MAX];
+	u32		nfrom;
+	struct fi_rma_iov from[KEFA_IOV_MAX];
 	u64		total;
 	u64		window;
 	u64		off;

@@ -58,6 +58,8 @@ static const char * const lives[] = {
 	"free reg dying free",
 	"free wait ack inval grant data_tx posted free",
 	"free ack inval dying free",
+	/* A write that can't be read is sent anew. */
+	"free wait reg ack inval wait",
 	/* Emulated reads: short, long. */
 	"free wait data_rx free",
 	"free ack data_rx dying free",

@@ -13,6 +13,7 @@ static const struct kefa_rdm_limits usual = {
 	.mtu			= 8928,
 	.max_medium		= 65536,
 	.min_read_message	= 1048576,
+	.min_read_write		= 65536,
 	.credits		= 32,
 };
 
@@ -54,6 +55,10 @@ static const struct want wants[] = {
 	OF_WRITE(LONGCTS_RTW, 8928 - 8 - 24 - 4 + 1),
 	OF_WRITE(DC_EAGER_RTW, 8928 - 16 - 24 - 4, .dc = true),
 	OF_WRITE(DC_LONGCTS_RTW, 8928 - 16 - 24 - 4 + 1, .dc = true),
+	OF_WRITE(LONGCTS_RTW, 65535, .reads = true),
+	OF_WRITE(LONGREAD_RTW, 65536, .reads = true),
+	OF_WRITE(LONGREAD_RTW, 65536, .reads = true, .dc = true),
+	OF_WRITE(LONGCTS_RTW, 65536),
 	OF_READ(SHORT_RTR, 0),
 	OF_READ(SHORT_RTR, 8928 - 24),
 	OF_READ(LONGCTS_RTR, 8928 - 24 + 1),
@@ -157,6 +162,7 @@ static void select_any(struct kunit *test)
 		/* Also thresholds that make no sense. */
 		lim.max_medium = prandom_u32_state(&rnd) % 100000;
 		lim.min_read_message = prandom_u32_state(&rnd) % 2000000;
+		lim.min_read_write = prandom_u32_state(&rnd) % 100000;
 		lim.credits = 1 + prandom_u32_state(&rnd) % 64;
 		c.len = prandom_u32_state(&rnd) >> prandom_u32_state(&rnd) % 32;
 		if (step % 4 == 0)

@@ -168,6 +168,7 @@ static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
 	rdm->lim.max_medium = kefa_rdm_max_medium(dev);
 	rdm->lim.credits = max(READ_ONCE(kefa_min_credits), 1U);
 	rdm->lim.min_read_message = READ_ONCE(kefa_min_read);
+	rdm->lim.min_read_write = KEFA_MIN_READ_WRITE;
 	rdm->lim.read_segment = clamp_t(u32, READ_ONCE(kefa_read_segment), PAGE_SIZE, ep->max_map);
 	rdm->lim.runt = kefa_rdm_at_once(dev, READ_ONCE(kefa_runt_size));
 	attr->tx_depth = rdm->nts;

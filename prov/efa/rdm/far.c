@@ -130,14 +130,14 @@ void kefa_rtr_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop, struc
 	pkt->recv_length = rop->window;
 }
 
-/* End an operation for which the device has no work request, or which only awaits their end. */
-static void kefa_far_end(struct kefa_rdm *rdm, struct kefa_rop *rop, int err)
+/* All data has arrived. A dishonest peer has sent it before the CTS that is due. */
+static void kefa_far_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	if (rop->owes) {
 		list_del_init(&rop->link);
 		rop->owes = 0;
 	}
-	kefa_rdm_end_tx(rdm, rop, err, 0);
+	kefa_rdm_end_tx(rdm, rop, 0, 0);
 }
 
 /* Take data of a read that fits into its window. */
@@ -147,7 +147,7 @@ static void kefa_far_take(struct kefa_rdm *rdm, struct kefa_rop *rop, const stru
 	rop->window -= pkt->data_len;
 	kefa_rop_put(rdm, rop, pkt->data, pkt->seg_offset, pkt->data_len);
 	if (rop->done == rop->total)
-		kefa_far_end(rdm, rop, 0);
+		kefa_far_whole(rdm, rop);
 	else if (!rop->window && rop->more & KEFA_ROP_RSP)
 		kefa_rop_grant(rdm, rop);
 }
@@ -223,6 +223,6 @@ void kefa_far_check_time(struct kefa_rdm *rdm)
 		    kefa_rpeer_dead(rop->peer) || ++rop->idle < rdm->far_checks)
 			continue;
 		rdm->stats.timed_out++;
-		kefa_far_end(rdm, rop, ETIMEDOUT);
+		kefa_rop_fail(rdm, rop, ETIMEDOUT, 0);
 	}
 }

@@ -102,7 +102,7 @@ static bool kefa_read_may_send(struct kefa_rdm *rdm, const struct kefa_rop *rop)
 	struct kefa_rpeer *peer = rop->peer;
 
 	return rop->state == KEFA_ROP_REG && !(rop->flags & KEFA_ROP_DC) &&
-	       !(rop->cq_flags & FI_REMOTE_CQ_DATA) && !rdm->lim.runt &&
+	       !(rop->cq_flags & (FI_REMOTE_CQ_DATA | FI_RMA)) && !rdm->lim.runt &&
 	       list_first_entry(&peer->wait, struct kefa_rop, peer_link) == rop &&
 	       kefa_may_send(rdm, peer) && !peer->owes &&
 	       !(peer->flags & KEFA_RPEER_HEADERLESS) &&
@@ -193,7 +193,7 @@ static noinline bool kefa_read_invalidated(struct kefa_rdm *rdm, struct kefa_ts 
 	struct kefa_rop *rop = ts->rop;
 
 	if (unlikely(rop->state != KEFA_ROP_INVAL || rop->owes || rop->total > U32_MAX ||
-		     rop->cq_flags & FI_REMOTE_CQ_DATA ||
+		     rop->cq_flags & (FI_REMOTE_CQ_DATA | FI_RMA) ||
 		     !(kefa_pkt_rows[rop->type].flags & KEFA_ROW_READ)))
 		return false;
 	kefa_source_end(rdm, rop);

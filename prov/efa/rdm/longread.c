@@ -20,11 +20,18 @@ static u64 kefa_read_wanted(const struct kefa_rop *rop)
 	return rop->state == KEFA_ROP_SINK ? 0 : min(rop->total, rop->buf.len);
 }
 
-/*
+/**
+ * kefa_may_read() - check whether the endpoint may read from a peer
+ * @rdm: the endpoint
+ * @peer: the peer
+ *
  * A message from a peer without READ_NACK can be received only by reading it. So it is read if the
  * device can, even if FI_OPT_EFA_USE_DEVICE_RDMA is off.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it may.
  */
-static bool kefa_may_read(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+bool kefa_may_read(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
 	if (likely(rdm->self.features & KEFA_FEATURE_RDMA_READ))
 		return true;
@@ -252,8 +259,8 @@ static bool kefa_read_post(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 addr,
 /**
  * kefa_read_one() - post a read, or a part of the ULP's write
  * @rdm: the endpoint, enabled, with room for a work request before the doorbell
- * @rop: the receive, in KEFA_ROP_READING, or the ULP's operation, in KEFA_ROP_RDMA; it leaves
- *	kefa_rdm.reading with its last work request
+ * @rop: the receive or the peer's write, in KEFA_ROP_READING, or the ULP's operation, in
+ *	KEFA_ROP_RDMA; it leaves kefa_rdm.reading with its last work request
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
  * Return: false if the read has to wait for other completions or for memory.
@@ -268,6 +275,8 @@ bool kefa_read_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 
 	if (rop->more & KEFA_ROP_FAR)
 		return kefa_rdma_one(rdm, rop);
+	if (rop->more & KEFA_ROP_TARGET)
+		return kefa_target_fetch(rdm, rop);
 	if (rop->wrs >= KEFA_READS_MAX || !kefa_may_stream(rdm, rop->peer))
 		return false;
 	/* It was parsed when it arrived, and hasn't changed. */
@@ -304,8 +313,16 @@ static void kefa_eor_unsend(struct kefa_rdm *rdm, struct kefa_rop *rop)
 
 static void kefa_nack_unsend(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
-	if (rop->state == KEFA_ROP_NACKED)
+	if (rop->state == KEFA_ROP_NACKED || (rop->more & KEFA_ROP_TARGET &&
+					      rop->state == KEFA_ROP_OWES))
 		kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_NACK);
+}
+
+/* A peer's write ends with it; a message is sent in another way. */
+static void kefa_nack_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	if (rop->more & KEFA_ROP_TARGET)
+		rop->flags |= KEFA_ROP_OVER;
 }
 
 /**
@@ -378,7 +395,11 @@ static enum kefa_took kefa_nack_received(struct kefa_rdm *rdm, struct kefa_rpeer
 
 	if (!rop)
 		return KEFA_TOOK_DONE;
-	rop->type = dc ? KEFA_DC_LONGCTS_MSGRTM_PKT : KEFA_LONGCTS_MSGRTM_PKT;
+	/* A write is sent anew: kefa_source_over(). */
+	if (rop->more & KEFA_ROP_FAR)
+		rop->type = KEFA_LONGCTS_RTW_PKT;
+	else
+		rop->type = dc ? KEFA_DC_LONGCTS_MSGRTM_PKT : KEFA_LONGCTS_MSGRTM_PKT;
 	if (rop->cq_flags & FI_TAGGED)
 		rop->type++;
 	/* The runt, if there was one, has arrived. */
@@ -398,6 +419,7 @@ const struct kefa_pkt_ops kefa_eor_ops = {
 
 const struct kefa_pkt_ops kefa_read_nack_ops = {
 	.fill		= kefa_eor_fill,
+	.completed	= kefa_nack_completed,
 	.unsend		= kefa_nack_unsend,
 	.received	= kefa_nack_received,
 };

@@ -246,7 +246,8 @@ const struct kefa_pkt_row kefa_pkt_rows[KEFA_PKT_TYPES] = {
 	KEFA_RTA(COMPARE_RTA, fetch_rta, COMPARE, 0, 0),
 
 	KEFA_RTM(LONGREAD, longread, NONE, &kefa_rtm_ops, KEFA_RD, KEFA_ROW_READ, 0),
-	KEFA_RMA(LONGREAD_RTW, longread_rtw, NONE, NULL, KEFA_RD, KEFA_ROW_READ | KEFA_ROW_TOTAL),
+	KEFA_RMA(LONGREAD_RTW, longread_rtw, NONE, &kefa_longread_rtw_ops, KEFA_RD,
+		 KEFA_ROW_READ | KEFA_ROW_TOTAL),
 	KEFA_RTM(DC_EAGER, dc_eager, ALL, &kefa_rtm_ops, KEFA_DC, KEFA_ROW_DC, 0),
 	KEFA_RTM(DC_MEDIUM, dc_medium, PART, &kefa_rtm_ops, KEFA_DC,
 		 KEFA_ROW_DC | KEFA_ROW_MULTI, 0),

@@ -248,6 +248,10 @@ extern const struct kefa_pkt_ops kefa_eager_rtw_ops __weak;
 extern const struct kefa_pkt_ops kefa_longcts_rtw_ops __weak;
 extern const struct kefa_pkt_ops kefa_rtr_ops __weak;
 
+/* fetch.c */
+
+extern const struct kefa_pkt_ops kefa_longread_rtw_ops __weak;
+
 /* far.c */
 
 extern const struct kefa_pkt_ops kefa_readrsp_ops __weak;

@@ -93,6 +93,9 @@ enum {
 /* Longest message: the protocol has no limit. */
 #define KEFA_RDM_MAX_MSG	((size_t)LONG_MAX)
 
+/* Shortest write by packets that the target reads, as in libfabric. */
+#define KEFA_MIN_READ_WRITE	SZ_64K
+
 /* Number of pages of a region that peers read a message from. */
 #define KEFA_SOURCE_PAGES	1024
 
@@ -116,6 +119,7 @@ enum kefa_ts_state {
  * @KEFA_TS_REG: a registration of memory that the peer reads
  * @KEFA_TS_INVAL: an invalidation of that memory's registration
  * @KEFA_TS_WRITE: a write to the peer's memory
+ * @KEFA_TS_FETCH: a read of the peer's memory into a region, for the peer's write
  * @KEFA_TS_WHATS: number of uses
  */
 enum kefa_ts_what {
@@ -124,6 +128,7 @@ enum kefa_ts_what {
 	KEFA_TS_REG,
 	KEFA_TS_INVAL,
 	KEFA_TS_WRITE,
+	KEFA_TS_FETCH,
 	KEFA_TS_WHATS
 };
 
@@ -140,8 +145,9 @@ enum kefa_ts_what {
  *	neither
  * @copy: bounce buffer with the whole packet, or NULL
  * @context: with @whole, context of the ULP
+ * @mr: in KEFA_TS_FETCH, the region, counted in kefa_mr.reads
  * @tag: with @whole, tag of the message
- * @raddr: of a read or write of the ULP, address of the peer's memory
+ * @raddr: of a work request by kefa_rdma_wr(), address of the peer's memory
  * @total: with @whole, length of the message
  * @rkey: with @raddr, key of the peer's memory
  * @cq_flags: with @whole, flags of the completion
@@ -156,7 +162,7 @@ enum kefa_ts_what {
  * @again: the packet was sent before, and found the peer without a receive
  * @has_imm: @imm is valid
  * @ordered: the packet is counted in the peer's order
- * @shared: @seg is a part of the mapping of its operation
+ * @shared: @seg is a part of the mapping of its operation; in KEFA_TS_FETCH it is one of @mr's
  * @whole: the slot has a whole message of the ULP's, which has no other operation
  * @quiet: with @whole, the message has no completion on success
  *
@@ -173,7 +179,10 @@ struct kefa_ts {
 	dma_addr_t		dma;
 	struct kefa_seg		seg;
 	struct kefa_copy	*copy;
-	void			*context;
+	union {
+		void		*context;
+		struct kefa_mr	*mr;
+	};
 	union {
 		u64		tag;
 		u64		raddr;
@@ -516,6 +525,7 @@ void kefa_rop_read(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_rop_unhold(struct kefa_rdm *rdm, struct kefa_rop *rop);
 bool kefa_read_one(struct kefa_rdm *rdm, struct kefa_rop *rop);
 bool kefa_read_fatal(int err);
+bool kefa_may_read(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer);
 void kefa_read_done(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err, u32 status);
 void kefa_read_shaken(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 enum kefa_took kefa_again_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
@@ -556,6 +566,12 @@ void kefa_target_imm(struct kefa_rdm *rdm, struct kefa_held *held, u32 value);
 enum kefa_took kefa_asked_keep(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 			       const struct kefa_pkt *pkt, struct kefa_held *held);
 void kefa_rdm_asked(struct kefa_rdm *rdm);
+
+/* fetch.c */
+
+bool kefa_target_fetch(struct kefa_rdm *rdm, struct kefa_rop *rop);
+void kefa_target_fetched(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err,
+			 u32 status);
 
 /* source.c */
 

@@ -17,7 +17,7 @@ const u32 kefa_rop_from[KEFA_ROP_STATES] = {
 	[KEFA_ROP_FREE]		= S(WAIT) | S(POSTED) | S(ACK) | S(INVAL) | S(LISTED) |
 				  S(DATA_RX) | S(READING) | S(OWES) | S(UNTOLD) | S(SINK) |
 				  S(DYING),
-	[KEFA_ROP_WAIT]		= S(FREE) | S(REG),
+	[KEFA_ROP_WAIT]		= S(FREE) | S(REG) | S(INVAL),
 	[KEFA_ROP_REG]		= S(FREE) | S(WAIT),
 	[KEFA_ROP_RDMA]		= S(FREE) | S(WAIT),
 	[KEFA_ROP_POSTED]	= S(FREE) | S(WAIT) | S(RDMA) | S(DATA_TX),

@@ -104,6 +104,8 @@ u8 kefa_select_write(const struct kefa_rdm_limits *lim, const struct kefa_case *
 
 	if (c->len <= kefa_packet_room(lim, eager, c))
 		return eager;
+	if (c->reads && c->len >= lim->min_read_write)
+		return KEFA_LONGREAD_RTW_PKT;
 	return c->dc ? KEFA_DC_LONGCTS_RTW_PKT : KEFA_LONGCTS_RTW_PKT;
 }
 

@@ -13,6 +13,7 @@
  * @mtu: maximum bytes of a packet, headers included
  * @max_medium: inter_max_medium_message_size: longer messages wait for the receiver's grants
  * @min_read_message: inter_min_read_message_size: shortest message that the receiver reads
+ * @min_read_write: shortest write by packets that the target reads
  * @credits: tx_min_credits: number of packets granted at a time
  * @read_segment: inter_read_segment_size: maximum bytes of one read by the device, at most
  *	kefa_ep.max_map
@@ -22,6 +23,7 @@ struct kefa_rdm_limits {
 	u32	mtu;
 	u32	max_medium;
 	u64	min_read_message;
+	u64	min_read_write;
 	u32	credits;
 	u32	read_segment;
 	u32	runt;

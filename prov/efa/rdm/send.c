@@ -324,9 +324,11 @@ static enum kefa_rop_state kefa_sent_state(const struct kefa_msg_out *out)
 
 	if (row->data == KEFA_DATA_FIRST || row->data == KEFA_DATA_SOME)
 		return KEFA_ROP_GRANT;
+	if (row->flags & KEFA_ROW_READ)
+		return KEFA_ROP_ACK;
 	if (row->flags & KEFA_ROW_RMA && row->data == KEFA_DATA_NONE)
 		return KEFA_ROP_DATA_RX;
-	return out->c.dc || row->flags & KEFA_ROW_READ ? KEFA_ROP_ACK : KEFA_ROP_POSTED;
+	return out->c.dc ? KEFA_ROP_ACK : KEFA_ROP_POSTED;
 }
 
 /* Return: 0, -EINPROGRESS while memory is being registered, or another negative errno. */
@@ -352,6 +354,9 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 	}
 	if (unlikely(!kefa_tx_may(rdm, peer, out.pkt.row)))
 		return -EOPNOTSUPP;
+	/* The rest of injected data would be sent from memory that may have changed. */
+	if (!keep && out.pkt.row->data == KEFA_DATA_SOME)
+		return -EMSGSIZE;
 	if (out.pkt.read_iov_count) {
 		kefa_source_iov(rop, &iov);
 		out.pkt.read_iov = &iov;
@@ -368,7 +373,7 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 	if (out.pkt.row->flags & KEFA_ROW_ORDERED)
 		rop->msg_id = kefa_order_give(&peer->order);
 	rop->type = out.pkt.row->type;
-	rop->wrs = out.n;
+	rop->wrs += out.n;
 	rop->sent = out.segment;
 	rop->done = out.segment;
 	rop->runt = out.pkt.read_iov_count ? out.bytes : 0;

@@ -405,7 +405,14 @@ static void kefa_source_over(struct kefa_rdm *rdm, struct kefa_rop *rop, int err
 		rop->prov = status;
 		return;
 	}
-	/* The peer sent a READ_NACK. */
+	/* The peer sent a READ_NACK, and has forgotten a write, which goes before the others. */
+	if (rop->more & KEFA_ROP_FAR) {
+		rop->more |= KEFA_ROP_NO_READ;
+		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_WAIT);
+		list_add(&rop->peer_link, &rop->peer->wait);
+		kefa_rdm_todo(rdm, rop->peer);
+		return;
+	}
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_GRANT);
 	kefa_silent_arm(rdm);
 	kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_AGAIN);

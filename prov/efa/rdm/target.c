@@ -213,11 +213,17 @@ void kefa_target_tell(struct kefa_rdm *rdm, fi_addr_t src, u64 len, bool data, u
 
 /* --- answers without an operation --- */
 
-/*
- * Return: whether an answer may be sent to the peer now, with a slot. If not, the completion of
- * another packet or the end of the peer's delay has the pump run.
+/**
+ * kefa_target_may_answer() - check whether an answer may be sent to a peer now, and has a slot
+ * @rdm: the endpoint
+ * @peer: the peer
+ *
+ * If not, the completion of another packet or the end of the peer's delay has the pump run.
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ * Return: whether it may.
  */
-static bool kefa_target_may_answer(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+bool kefa_target_may_answer(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
 	kefa_tx_ready(rdm, 1);
 	if (peer->backoff.waiting)
@@ -251,10 +257,20 @@ static bool kefa_target_share(const struct kefa_rdm *rdm, const struct kefa_rpee
 	return n < KEFA_TARGETS_PEER;
 }
 
-/* Begin an operation of a peer. Return: NULL if none is free, or the peer has its share. */
-static struct kefa_rop *kefa_target_begin(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-					  const struct kefa_pkt *pkt,
-					  const struct kefa_named *mem, enum kefa_rop_state state)
+/**
+ * kefa_target_begin() - begin an operation of a peer
+ * @rdm: the endpoint
+ * @peer: the peer
+ * @pkt: the request
+ * @mem: memory that it names
+ * @state: first state of the operation
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the operation; NULL if none is free, or if the peer has its share.
+ */
+struct kefa_rop *kefa_target_begin(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+				   const struct kefa_pkt *pkt, const struct kefa_named *mem,
+				   enum kefa_rop_state state)
 {
 	struct kefa_target *target;
 	struct kefa_rop *rop;
@@ -414,8 +430,16 @@ static void kefa_trigger_unsend(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	peer->owes |= KEFA_OWES_TRIGGER;
 }
 
-/* A write that waits for an answer, such as a RECEIPT, isn't in KEFA_ROP_POSTED. */
-static void kefa_rtw_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
+/**
+ * kefa_rtw_completed() - handle the delivery of a write's request at its initiator
+ * @rdm: the endpoint
+ * @rop: the write. If it waits for an answer, such as a RECEIPT, it isn't in KEFA_ROP_POSTED
+ *
+ * Serves as kefa_pkt_ops.completed.
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_rtw_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	kefa_rtm_ops.completed(rdm, rop);
 }

@@ -15,6 +15,7 @@
 #include <linux/slab.h>
 #include "../dma.h"
 #include "../io.h"
+#include "../mr.h"
 #include "../trace.h"
 #include "rdm.h"
 #include "tx.h"
@@ -127,7 +128,9 @@ void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	struct kefa_rpeer *peer = ts->peer;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	if (ts->seg.len && !ts->shared)
+	if (ts->what == KEFA_TS_FETCH)
+		kefa_mr_unreach(ts->mr);
+	else if (ts->seg.len && !ts->shared)
 		kefa_dma_unmap(rdm->ep.dma, ts->seg.dma, ts->seg.len,
 			       ts->what == KEFA_TS_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
 	if (ts->copy)
@@ -212,6 +215,7 @@ static kefa_ts_done_fn *const kefa_ts_done_fns[KEFA_TS_WHATS] = {
 	[KEFA_TS_REG]	= kefa_source_registered,
 	[KEFA_TS_INVAL]	= kefa_source_invalidated,
 	[KEFA_TS_WRITE]	= kefa_rdma_done,
+	[KEFA_TS_FETCH]	= kefa_target_fetched,
 };
 
 static noinline void kefa_ts_other_done(struct kefa_rdm *rdm, struct kefa_ts *ts, int err,
