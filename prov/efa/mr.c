@@ -539,10 +539,15 @@ static const struct fi_ops_mr kefa_mr_ops = {
 	.post_inval	= kefa_mr_post_inval,
 };
 
-static bool kefa_mr_access_ok(const struct kefa_dev *dev, u64 access)
+static u64 kefa_mr_able(const struct kefa_dev *dev)
 {
-	return (dev->rdma_read || !(access & FI_REMOTE_READ)) &&
-	       (dev->rdma_write || !(access & FI_REMOTE_WRITE));
+	return (dev->rdma_read ? FI_REMOTE_READ : 0) | (dev->rdma_write ? FI_REMOTE_WRITE : 0);
+}
+
+/* Peers whose requests the CPU carries out need nothing of the device but a key. */
+static bool kefa_mr_access_ok(const struct kefa_domain *dom, u64 access)
+{
+	return dom->cpu_rma || !(access & KEFA_MR_REMOTE & ~kefa_mr_able(dom->dev));
 }
 
 static struct kefa_mr *kefa_mr_new(struct kefa_domain *dom, u64 access,
@@ -558,6 +563,7 @@ static struct kefa_mr *kefa_mr_new(struct kefa_domain *dom, u64 access,
 	mr->mr_fid.key = FI_KEY_NOTAVAIL;
 	mr->dom = dom;
 	mr->access = access;
+	mr->able = kefa_mr_able(dom->dev);
 	mr->max_ents = ents;
 	INIT_LIST_HEAD(&mr->list);
 	INIT_LIST_HEAD(&mr->wanting);
@@ -662,7 +668,7 @@ int kefa_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 	struct kefa_domain *dom = to_kefa_domain(domain);
 	int ret;
 
-	if (!kefa_mr_access_ok(dom->dev, attr->access))
+	if (!kefa_mr_access_ok(dom, attr->access))
 		return -EOPNOTSUPP;
 	ret = kefa_mr_count(dom);
 	if (ret)
@@ -682,7 +688,7 @@ int kefa_mr_alloc(struct fid_domain *domain,
 	struct kefa_mr *new;
 	int ret;
 
-	if (!kefa_mr_access_ok(dom->dev, attr->access))
+	if (!kefa_mr_access_ok(dom, attr->access))
 		return -EOPNOTSUPP;
 	if (!(attr->access & KEFA_MR_REMOTE))
 		return -EINVAL;

@@ -71,6 +71,7 @@ enum kefa_mr_state {
  * @dir: direction of the DMA mapping
  * @access: access that a request may grant
  * @granted: access that the last registration by kefa_mrq granted
+ * @able: access that the device can grant; if the CPU accesses regions for peers, it does the rest
  * @len: number of registered bytes
  * @nents: number of entries of @sg in use
  * @max_ents: size of @sg
@@ -111,6 +112,7 @@ struct kefa_mr {
 	enum dma_data_direction	dir;
 	u64			access;
 	u64			granted;
+	u64			able;
 	size_t			len;
 	unsigned int		nents;
 	unsigned int		max_ents;

@@ -469,7 +469,7 @@ int kefa_mrq_reg(struct kefa_mr *mr, u64 access)
 	ret = kefa_mrq_begin(mrq, mr);
 	if (unlikely(ret))
 		return ret;
-	kefa_wr_reg(&mrq->wr, mr->id, ibmr, kefa_mr_ib_access(access));
+	kefa_wr_reg(&mrq->wr, mr->id, ibmr, kefa_mr_ib_access(access & mr->able));
 	ret = kefa_mrq_post(mrq, mr);
 	if (unlikely(ret))
 		return ret;

@@ -150,6 +150,31 @@ static void key_kinds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, first[len], 0xa5);
 }
 
+/* The device grants what it can; by the same key the CPU does the rest. */
+static void key_device(struct kunit *test)
+{
+	struct key_scene *s = key_scene(test);
+	struct efake_qp *qp = efake_qp(s->pair->fake, s->dom->mrq.hq.qpn);
+	struct kefa_named mem;
+	unsigned int can;
+
+	for (can = 0; can < 4; can++) {
+		s->pair->fake->dev->rdma_read = can & 1;
+		s->pair->fake->dev->rdma_write = can & 2;
+		key_reg(s, s->mem, 100, REMOTE);
+		KUNIT_EXPECT_EQ(test, qp->access, IB_ACCESS_LOCAL_WRITE |
+				(can & 1 ? IB_ACCESS_REMOTE_READ : 0) |
+				(can & 2 ? IB_ACCESS_REMOTE_WRITE : 0));
+		mem = key_named(s, 0, 1);
+		KUNIT_EXPECT_EQ(test, kefa_mr_check(s->dom, &mem, FI_REMOTE_WRITE),
+				KEFA_FAULT_NONE);
+		KUNIT_EXPECT_EQ(test, kefa_mr_write(s->dom, &mem, 0, "x", 1), KEFA_FAULT_NONE);
+		KUNIT_EXPECT_EQ(test, kefa_mr_check(s->dom, &mem, FI_REMOTE_READ),
+				KEFA_FAULT_NONE);
+		key_close(s);
+	}
+}
+
 /* --- refusals --- */
 
 static const struct fault_case {
@@ -410,6 +435,7 @@ static void key_race(struct kunit *test)
 
 static struct kunit_case key_cases[] = {
 	KUNIT_CASE_PARAM(key_kinds, kind_gen_params),
+	KUNIT_CASE(key_device),
 	KUNIT_CASE_PARAM(key_faults, fault_gen_params),
 	KUNIT_CASE(key_of_others),
 	KUNIT_CASE(key_own),
