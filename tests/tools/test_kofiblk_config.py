@@ -228,6 +228,34 @@ class Restore(Case):
                 shutil.rmtree(epochs, ignore_errors=True)
                 tool.remove_all()
 
+    def test_a_start_that_fails_keeps_epochs(self):
+        uuid = self.wanted["exports"]["disk0"]["uuid"]
+        epochs = self.top / "epochs"
+        real = tool.write
+        for last, kept in (("0x00000000000000aa", "0x00000000000000aa"),
+                           ("0x0000000000000000", "0x0000000000000000")):
+            for fails in ("exports/disk0/path", "ports/1/enable"):
+                with self.subTest(fails=fails, last=last):
+                    epochs.mkdir()
+                    (epochs / "disk0").write_text(f"{uuid} 0x0000000000000001\n")
+                    (epochs / "away").write_text(f"{uuid} 0x0000000000000002\n")
+
+                    def write(value, *path, fails=fails, last=last):
+                        if "/".join(path) == fails and value:
+                            raise tool.Problem(errno.EADDRNOTAVAIL, fails)
+                        # Disabling sets what the last flush has left.
+                        if path == ("exports", "disk0", "enable") and value is False:
+                            real(last, "exports", "disk0", "epoch")
+                        real(value, *path)
+                    with unittest.mock.patch.object(tool, "write", write):
+                        self.assertEqual(self.restore(self.wanted)[0], errno.EADDRNOTAVAIL)
+                    wanted = kept if fails.startswith("ports") else "0x0000000000000001"
+                    self.assertEqual((epochs / "disk0").read_text(), f"{uuid} {wanted}\n")
+                    self.assertEqual((epochs / "away").read_text(),
+                                     f"{uuid} 0x0000000000000002\n")
+                    self.assertEqual(list(self.config.glob("*/*")), [])
+                    shutil.rmtree(epochs)
+
     def test_a_secret_that_others_can_read(self):
         (self.top / "secret").chmod(0o644)
         status, err = self.restore(self.wanted)
