@@ -127,6 +127,11 @@ int kbs_store_flush(struct kbs_store *store)
 	return scene->other_err;
 }
 
+bool kbs_store_whole(const struct kbs_store *store)
+{
+	return true;
+}
+
 int kbs_store_discard(struct kbs_store *store, u64 offset, u64 bytes)
 {
 	return other(offset, bytes);

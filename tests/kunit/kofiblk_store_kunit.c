@@ -3,6 +3,11 @@
  * Stores of kofiblk's server: a file on a filesystem that the case controls, and a block
  * device that has only limits.
  */
+struct block_device;
+
+/* Declares and calls this, too. */
+static int issue_flush(struct block_device *bdev);
+#define blkdev_issue_flush(bdev)	issue_flush(bdev)
 /* Included first, as it defines pr_fmt(). */
 #include "../../ulp/blk/srv_store.c"
 
@@ -23,10 +28,16 @@ static struct scene {
 	struct bio_vec	bvec;
 	int		punch_err;	/* returned for each hole, if it isn't 0 */
 	int		fsync_err;	/* returned once, and not recorded in the mapping */
+	int		flush_err;	/* returned once by the block device */
 	unsigned int	fsyncs;
 	unsigned int	flags;		/* flags of the task that writes */
 	unsigned int	dones;
 } *scene;
+
+static int issue_flush(struct block_device *bdev)
+{
+	return xchg(&scene->flush_err, 0);
+}
 
 /* --- a file --- */
 
@@ -157,6 +168,24 @@ static void loses_at_the_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kbs_store_flush(&scene->store), -EIO);
 	KUNIT_EXPECT_EQ(test, kbs_store_close(&scene->store), -EIO);
 	KUNIT_EXPECT_EQ(test, scene->store.epoch, 0ULL);
+}
+
+/* A block device forgets the error of a flush. Its store doesn't. */
+static void flush_fails_once(struct kunit *test)
+{
+	struct kbs_store *store = &scene->store;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		open_file(test);
+		store->bdev = (struct block_device *)store->file;
+		scene->flush_err = i ? -EIO : 0;
+		KUNIT_EXPECT_EQ(test, kbs_store_flush(store), i ? -EIO : 0);
+		KUNIT_EXPECT_EQ(test, kbs_store_flush(store), 0);
+		KUNIT_EXPECT_EQ(test, kbs_store_whole(store), !i);
+		KUNIT_EXPECT_EQ(test, kbs_store_close(store), 0);
+		KUNIT_EXPECT_EQ(test, store->epoch, i ? 0ULL : 1ULL);
+	}
 }
 
 /* Each write to a stable store is flushed before it is completed. */
@@ -327,6 +356,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(keeps),
 	KUNIT_CASE(loses),
 	KUNIT_CASE(loses_at_the_end),
+	KUNIT_CASE(flush_fails_once),
 	KUNIT_CASE(loses_before_fua),
 	KUNIT_CASE(loses_unheard),
 	KUNIT_CASE(writes_through),

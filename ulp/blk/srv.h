@@ -53,12 +53,14 @@ struct kbs_store {
 	struct bio_set		bios;
 	errseq_t		since;	/* errors of the file's mapping at open */
 	int			lost;	/* errno of the first lost write, or 0 */
+	bool			failed;	/* a flush of the block device has failed */
 	struct kofiblk_disk_msg	disk;	/* properties sent to clients */
 	u64			epoch;	/* not 0 but after kbs_store_close() */
 };
 
 int kbs_store_open(struct kbs_store *store, const struct kbs_export *export);
 int kbs_store_close(struct kbs_store *store);
+bool kbs_store_whole(const struct kbs_store *store);
 u64 kbs_store_bytes(const struct kbs_store *store);
 
 /* A read or write of a store. */

@@ -258,7 +258,8 @@ static void kbs_session_part(struct kbs_session *s)
 	kbs_session_quiet(s, KBS_SESSION_CLOSING);
 	kbs_session_abort(s);
 	idle = wait_event_idle_timeout(kbs_wait, kbs_session_idle(s, &posted), KBS_TAKE_S * HZ);
-	kbs_say_bye(s, idle && !kbs_store_flush(&s->export->store));
+	kbs_say_bye(s, idle && !kbs_store_flush(&s->export->store) &&
+		    kbs_store_whole(&s->export->store));
 }
 
 /*

@@ -322,12 +322,25 @@ int kbs_store_flush(struct kbs_store *store)
 	unsigned int flags;
 	int ret;
 
-	if (store->bdev)
-		return blkdev_issue_flush(store->bdev);
+	if (store->bdev) {
+		ret = blkdev_issue_flush(store->bdev);
+		if (ret)
+			WRITE_ONCE(store->failed, true);
+		return ret;
+	}
 	flags = kbs_file_enter();
 	ret = kbs_store_sync(store, 0, LLONG_MAX);
 	kbs_file_leave(flags);
 	return ret;
+}
+
+/*
+ * Return: whether the store has all writes that were flushed. A block device that has dropped its
+ * cache in a failed flush reports success for the next one, so only the first tells.
+ */
+bool kbs_store_whole(const struct kbs_store *store)
+{
+	return !store->lost && !READ_ONCE(store->failed);
 }
 
 /*
@@ -341,7 +354,7 @@ int kbs_store_close(struct kbs_store *store)
 	if (err && store->bdev)
 		pr_err("%pg: the flush before closing failed, writes may be lost: %d\n",
 		       store->bdev, err);
-	if (err || store->lost)
+	if (err || !kbs_store_whole(store))
 		store->epoch = 0;
 	kbs_store_free(store);
 	return store->lost;
