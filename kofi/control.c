@@ -423,8 +423,8 @@ EXPORT_SYMBOL_NS_GPL(fi_cancel, KOFI);
  * For an endpoint that many peers share, when one of them is dead or doesn't answer. Each
  * outstanding send, read and write to the peer, and each receive that is directed to it, gets its
  * one completion: the true result if it had finished, else an error, which is ECANCELED unless the
- * device reports another one. Nothing is resent, and no further part of an operation is posted.
- * What the device has can't be taken back, so the call waits until the device is done with it. When
+ * device reports another one. Nothing is resent, and no further part of an operation is posted. The
+ * device doesn't give back what it has, so the call waits until the device is done with it. When
  * the call returns 0, neither the device nor the provider accesses the buffers of these
  * operations. Operations with other peers go on, and so does the endpoint.
  *
