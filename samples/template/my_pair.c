@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Two machines: the one that is loaded with peer= greets the other one, which answers. Both find
- * each other by a session of kofi_cm, and exchange the addresses of their endpoints with it.
+ * Two machines: the one that is loaded with peer= greets the other one, which answers. They meet
+ * by a session of kofi_cm, which begins again if one is loaded anew or loses its network.
  *
  *	machine 1: insmod my_pair.ko secret=...			listens at port 7472
  *	machine 2: insmod my_pair.ko secret=... peer=10.0.0.1:7472
- *
- * Whichever is loaded first, restarted, or loses its network: the sessions begin again.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -126,13 +124,13 @@ static void close_all(void)
 
 /* --- the session: callbacks of kofi_cm, which may sleep --- */
 
-static int keys(struct kcm_listener *l, const struct kcm_peer *who, struct kulp_key **of_client)
+static int keys(struct kcm_listener *l, const struct kcm_peer *p, struct kulp_key **ours)
 {
-	of_client[0] = kulp_key_get(key);
+	ours[0] = kulp_key_get(key);
 	return key ? 1 : 0;
 }
 
-static int hello(struct kcm_session *s, struct kcm_addrs *mine, const void **priv, size_t *len)
+static int hello(struct kcm_session *s, struct kcm_addrs *mine, const void **p, size_t *n)
 {
 	*mine = addrs;
 	return 0;
@@ -206,7 +204,9 @@ static struct kcm_config config = {
 
 static int meet(void)
 {
-	struct kcm_client me = { .name = "my_pair", .instance = "", .key = key, .retry_ms = 1000 };
+	struct kcm_client me = {
+		.name = "pair", .instance = "", .key = key, .retry_ms = 1000,
+	};
 	int ret = kulp_net_parse(peer ?: listen, &me.to);
 
 	if (ret)
