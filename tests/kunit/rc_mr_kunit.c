@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Memory regions of kofi_rc, writes and reads of a peer, and invalidation while they go on. */
+#include <linux/slab.h>
 #include <linux/string.h>
 #include "rc_scene.h"
 
@@ -241,8 +242,7 @@ static void mr_mapped_ahead(struct kunit *test)
 {
 	struct krc_mr *mr = region(test, KRC_ACCESS_REMOTE_WRITE);
 
-	mr->pending[0] = (uintptr_t)rc->b.memory + 8192;
-	mr->npending = 1;
+	rc_map(mr, rc->b.memory + 8192, 1);
 	rc_write(&rc->a, 1, rc->a.memory, 8, rc_key(mr), IOVA);
 	rc_all();
 	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory, 8), 0);
@@ -263,7 +263,7 @@ static void mr_registered_again(struct kunit *test)
 	rc_read(&rc->a, 1, rc->a.memory, 8, rc_key(mr), IOVA);
 	rc_arrive(&rc->a, 0);
 	rc_inval(&rc->b, 2, rc_key(mr));
-	mr->npending = 1;
+	rc_map(mr, rc->b.memory, 1);
 	rc_reg(&rc->b, 3, mr, 0, 100, ALL);
 	rc_recv(&rc->a, 4, rc->a.memory, 512);
 	while (rc->a.nsent)
@@ -277,6 +277,83 @@ static void mr_registered_again(struct kunit *test)
 	RC_EXPECT(test, &rc->b, 1, 3, 0);
 	RC_EXPECT(test, &rc->b, 2, 5, 0);
 	KUNIT_EXPECT_EQ(test, mr->map.length, 100U);
+}
+
+/* The same mapping is registered again, as rtrs does: the key stands for the same pages. */
+static void mr_same_mapping(struct kunit *test)
+{
+	struct krc_mr *mr = region(test, KRC_ACCESS_REMOTE_WRITE);
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		memset(rc->b.memory, 0, RC_MEMORY);
+		rc_write(&rc->a, i, rc->a.memory + i, 9000, rc_key(mr), IOVA);
+		rc_all();
+		KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory + i, 9000), 0);
+		rc_inval(&rc->b, 10, rc_key(mr));
+		rc_reg(&rc->b, 11, mr, IOVA, 60000, KRC_ACCESS_REMOTE_WRITE);
+	}
+	KUNIT_EXPECT_EQ(test, rc->b.n, 6U);
+	KUNIT_EXPECT_EQ(test, rc->b.stops, 0U);
+}
+
+/* Pages are mapped again while a registration waits: it doesn't get those of the later one. */
+static void mr_mapped_while_queued(struct kunit *test)
+{
+	struct krc_mr *mr;
+
+	rc_connect(test);
+	mr = rc_mr(test, &rc->b, rc->b.memory, 1);
+	/* Without a credit, what is behind the message waits. */
+	rc_send(&rc->b, 1, rc->b.memory, 10);
+	rc_reg(&rc->b, 2, mr, 0, 100, ALL);
+	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_FREE);
+	rc_map(mr, rc->b.memory + 4096, 1);
+	rc_recv(&rc->a, 3, rc->a.memory, 512);
+	rc_all();
+	krc_wait_flushed(&rc->b.c);
+	RC_EXPECT(test, &rc->b, 0, 1, 0);
+	RC_EXPECT(test, &rc->b, 1, 2, -EINVAL);
+	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_FREE);
+}
+
+/* The region is freed while its registration waits. */
+static void mr_freed_while_queued(struct kunit *test)
+{
+	struct krc_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	rc_connect(test);
+	KUNIT_ASSERT_EQ(test, krc_mr_init(mr, &rc->b.mrs, &rc->b, 1), 0);
+	rc_map(mr, rc->b.memory, 1);
+	rc_send(&rc->b, 1, rc->b.memory, 10);
+	rc_reg(&rc->b, 2, mr, 0, 100, ALL);
+	krc_mr_fini(mr);
+	kfree(mr);
+	rc_recv(&rc->a, 3, rc->a.memory, 512);
+	rc_all();
+	krc_wait_flushed(&rc->b.c);
+	RC_EXPECT(test, &rc->b, 1, 2, -EINVAL);
+}
+
+/* A region of another connection: a registration that is refused leaves it to that one. */
+static void mr_of_another(struct kunit *test)
+{
+	struct krc_mr *mr = region(test, KRC_ACCESS_REMOTE_WRITE);
+	struct krc_mr_map map = {
+		.length = 1, .shift = PAGE_SHIFT, .key = rc_key(mr), .nr = krc_mr_mapping(mr),
+	};
+	struct krc_conn *c = &rc->a.c;
+
+	c->mrs = rc->b.c.mrs;
+	c->pd = rc->b.c.pd;
+	spin_lock_irq(&c->lock);
+	KUNIT_EXPECT_EQ(test, krc_mr_register(c, &map), -EINVAL);
+	spin_unlock_irq(&c->lock);
+	KUNIT_EXPECT_PTR_EQ(test, mr->conn, &rc->b.c);
+	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_VALID);
+	c->mrs = &rc->a.mrs;
+	c->pd = &rc->a;
 }
 
 /* Registrations and invalidations that are refused. */
@@ -296,26 +373,35 @@ static void mr_wrong_requests(struct kunit *test)
 
 	rc_connect(test);
 	mr = rc_mr(test, &rc->b, rc->b.memory, 1);
-	spin_lock_irq(&rc->b.c.lock);
+	map.key = rc_key(mr);
 	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
-		mr->npending = wrong[i].pages;
+		rc_map(mr, rc->b.memory, wrong[i].pages);
 		map.iova = wrong[i].iova;
 		map.length = wrong[i].len;
-		map.key = rc_key(mr);
-		KUNIT_EXPECT_EQ_MSG(test, krc_mr_register(mr, &rc->b.c, &map), -EINVAL, "%u", i);
+		map.nr = krc_mr_mapping(mr);
+		spin_lock_irq(&rc->b.c.lock);
+		KUNIT_EXPECT_EQ_MSG(test, krc_mr_register(&rc->b.c, &map), -EINVAL, "%u", i);
+		spin_unlock_irq(&rc->b.c.lock);
 	}
-	mr->npending = 1;
+	rc_map(mr, rc->b.memory, 1);
 	map.iova = 0;
 	map.length = 1;
+	spin_lock_irq(&rc->b.c.lock);
+	/* An earlier mapping, none, and one to come. */
+	KUNIT_EXPECT_EQ(test, krc_mr_register(&rc->b.c, &map), -EINVAL);
+	map.nr = 0;
+	KUNIT_EXPECT_EQ(test, krc_mr_register(&rc->b.c, &map), -EINVAL);
+	map.nr = krc_mr_mapping(mr) + 1;
+	KUNIT_EXPECT_EQ(test, krc_mr_register(&rc->b.c, &map), -EINVAL);
+	map.nr--;
 	map.key += 256;
-	KUNIT_EXPECT_EQ(test, krc_mr_register(mr, &rc->b.c, &map), -EINVAL);
+	KUNIT_EXPECT_EQ(test, krc_mr_register(&rc->b.c, &map), -EINVAL);
 	map.key -= 256;
 	/* A region that is free can be invalidated by this side, as ULPs do after a failure. */
 	KUNIT_EXPECT_EQ(test, krc_mr_invalidate(&rc->b.c, map.key, false, &turn), 0);
 	KUNIT_EXPECT_EQ(test, krc_mr_invalidate(&rc->b.c, map.key, true, &turn), -EINVAL);
-	KUNIT_EXPECT_EQ(test, krc_mr_register(mr, &rc->b.c, &map), 0);
-	mr->npending = 1;
-	KUNIT_EXPECT_EQ(test, krc_mr_register(mr, &rc->b.c, &map), -EINVAL);
+	KUNIT_EXPECT_EQ(test, krc_mr_register(&rc->b.c, &map), 0);
+	KUNIT_EXPECT_EQ(test, krc_mr_register(&rc->b.c, &map), -EINVAL);
 	KUNIT_EXPECT_EQ(test, krc_mr_invalidate(&rc->b.c, map.key + 1, false, &turn), -EINVAL);
 	/* The peer may only invalidate what it may reach. */
 	KUNIT_EXPECT_EQ(test, krc_mr_invalidate(&rc->b.c, map.key, true, &turn), -EINVAL);
@@ -386,6 +472,10 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(mr_invalidated_by_peer),
 	KUNIT_CASE(mr_mapped_ahead),
 	KUNIT_CASE(mr_registered_again),
+	KUNIT_CASE(mr_same_mapping),
+	KUNIT_CASE(mr_mapped_while_queued),
+	KUNIT_CASE(mr_freed_while_queued),
+	KUNIT_CASE(mr_of_another),
 	KUNIT_CASE(mr_wrong_requests),
 	KUNIT_CASE(mr_allows),
 	{}

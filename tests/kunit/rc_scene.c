@@ -187,23 +187,30 @@ static void mr_free(void *mr)
 struct krc_mr *rc_mr(struct kunit *test, struct rc_side *s, void *memory, u32 pages)
 {
 	struct krc_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
-	u32 i;
 
 	KUNIT_ASSERT_NOT_NULL(test, mr);
 	KUNIT_ASSERT_EQ(test, krc_mr_init(mr, &s->mrs, s, RC_MR_PAGES), 0);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, mr_free, mr), 0);
-	for (i = 0; i < pages; i++)
-		mr->pending[i] = (uintptr_t)memory + i * PAGE_SIZE;
-	mr->npending = pages;
+	rc_map(mr, memory, pages);
 	return mr;
+}
+
+void rc_map(struct krc_mr *mr, void *memory, u32 pages)
+{
+	u32 i;
+
+	krc_mr_map_begin(mr);
+	for (i = 0; i < pages; i++)
+		WARN_ON(krc_mr_map_page(mr, (uintptr_t)memory + i * PAGE_SIZE));
+	krc_mr_map_end(mr);
 }
 
 int rc_reg(struct rc_side *s, u64 id, struct krc_mr *mr, u64 iova, u64 len, u32 access)
 {
 	const struct krc_swr w = {
-		.id = id, .op = KRC_OP_REG, .flags = KRC_F_SIGNALED, .mr = mr,
+		.id = id, .op = KRC_OP_REG, .flags = KRC_F_SIGNALED,
 		.map = { .iova = iova, .length = len, .shift = PAGE_SHIFT, .access = access,
-			 .key = rc_key(mr) },
+			 .key = rc_key(mr), .nr = krc_mr_mapping(mr) },
 	};
 
 	return rc_post(s, &w, NULL);

@@ -104,6 +104,7 @@ int rc_write(struct rc_side *s, u64 id, const void *data, u32 len, u32 key, u64 
 int rc_read(struct rc_side *s, u64 id, void *data, u32 len, u32 key, u64 addr);
 int rc_recv(struct rc_side *s, u64 id, void *buf, u32 len);
 struct krc_mr *rc_mr(struct kunit *test, struct rc_side *s, void *memory, u32 pages);
+void rc_map(struct krc_mr *mr, void *memory, u32 pages);
 int rc_reg(struct rc_side *s, u64 id, struct krc_mr *mr, u64 iova, u64 len, u32 access);
 int rc_inval(struct rc_side *s, u64 id, u32 key);
 

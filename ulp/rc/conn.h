@@ -126,7 +126,6 @@ struct krc_sge {
  * @got: READ: bytes that have arrived
  * @key: SEND: key to invalidate; INVAL: key; WRITE, READ: the peer's key
  * @raddr: WRITE, READ: the peer's address
- * @mr: REG: the region
  * @map: REG: the mapping
  * @turn: registration that has to end
  * @sge: local memory
@@ -146,7 +145,6 @@ struct krc_swr {
 	u32			got;
 	u32			key;
 	u64			raddr;
-	struct krc_mr		*mr;
 	struct krc_mr_map	map;
 	struct krc_mr_turn	turn;
 	struct krc_sge		sge[];

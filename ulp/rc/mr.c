@@ -105,6 +105,13 @@ static bool krc_mr_unused(struct krc_mr *mr)
 	return unused;
 }
 
+/* The owner is told when the last access ends, although it doesn't own the region any more. */
+static void krc_mr_owner_waits(struct krc_mr *mr)
+{
+	if (mr->state == KRC_MR_INVALIDATING && mr->conn && !mr->waiter)
+		mr->waiter = krc_conn_get(mr->conn);
+}
+
 /**
  * krc_mr_fini() - undo krc_mr_init()
  * @mr: the region. Its memory must stay for an RCU grace period
@@ -114,66 +121,167 @@ static bool krc_mr_unused(struct krc_mr *mr)
  */
 void krc_mr_fini(struct krc_mr *mr)
 {
-	xa_erase_irq(&mr->mrs->xa, mr->index);
 	spin_lock_irq(&mr->mrs->lock);
 	spin_lock(&mr->lock);
+	mr->dying = true;
 	krc_mr_end(mr);
+	krc_mr_owner_waits(mr);
 	krc_mr_disown(mr);
 	spin_unlock(&mr->lock);
 	spin_unlock_irq(&mr->mrs->lock);
 	wait_var_event(&mr->users, krc_mr_unused(mr));
+	/* Only now, because krc_mr_busy() must find the region until then. */
+	xa_erase_irq(&mr->mrs->xa, mr->index);
 	kfree(min(mr->pages, mr->pending));
 }
 
-static bool krc_map_ok(const struct krc_mr *mr, const struct krc_mr_map *map)
+/**
+ * krc_mr_map_begin() - begin to map pages for the next registration
+ * @mr: the region
+ *
+ * Context: Any. ULPs map one after the other.
+ */
+void krc_mr_map_begin(struct krc_mr *mr)
+{
+	unsigned long flags;
+
+	/* From here on no registration takes the pending list. */
+	spin_lock_irqsave(&mr->lock, flags);
+	mr->pending_nr = 0;
+	mr->npending = 0;
+	spin_unlock_irqrestore(&mr->lock, flags);
+}
+
+/**
+ * krc_mr_map_page() - map a page
+ * @mr: the region, after krc_mr_map_begin()
+ * @addr: kernel address of the page
+ *
+ * Context: Any.
+ * Return: 0, or -ENOMEM if the region has no room for another page.
+ */
+int krc_mr_map_page(struct krc_mr *mr, u64 addr)
+{
+	if (mr->npending == mr->max_pages)
+		return -ENOMEM;
+	mr->pending[mr->npending++] = addr;
+	return 0;
+}
+
+/**
+ * krc_mr_map_end() - the pages are mapped
+ * @mr: the region, after krc_mr_map_begin()
+ *
+ * Context: Any.
+ */
+void krc_mr_map_end(struct krc_mr *mr)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&mr->lock, flags);
+	/* 0 is no mapping. */
+	if (!++mr->mappings)
+		mr->mappings++;
+	mr->pending_nr = mr->mappings;
+	spin_unlock_irqrestore(&mr->lock, flags);
+}
+
+/**
+ * krc_mr_mapping() - get the number of a region's latest mapping
+ * @mr: the region
+ *
+ * Context: Any.
+ * Return: the number, for krc_mr_map.nr.
+ */
+u32 krc_mr_mapping(struct krc_mr *mr)
+{
+	unsigned long flags;
+	u32 nr;
+
+	spin_lock_irqsave(&mr->lock, flags);
+	nr = mr->mappings;
+	spin_unlock_irqrestore(&mr->lock, flags);
+	return nr;
+}
+
+static bool krc_map_ok(const struct krc_mr_map *map, u32 npages)
 {
 	u64 past, first = map->iova & ((1ULL << map->shift) - 1);
 
-	return map->length && mr->npending && !check_add_overflow(map->iova, map->length, &past) &&
-	       map->length <= ((u64)mr->npending << map->shift) - first;
+	return map->length && npages && !check_add_overflow(map->iova, map->length, &past) &&
+	       map->length <= ((u64)npages << map->shift) - first;
 }
 
-static void krc_mr_own(struct krc_mr *mr, struct krc_conn *c)
+/* Make the mapping that a registration names the active one. Return: 0, -EBUSY or -EINVAL. */
+static int krc_mr_activate(struct krc_mr *mr, const struct krc_mr_map *map)
 {
-	spin_lock(&mr->mrs->lock);
-	list_move(&mr->owned, &c->mrs_owned);
-	spin_lock(&mr->lock);
-	WRITE_ONCE(mr->conn, c);
-	spin_unlock(&mr->lock);
-	spin_unlock(&mr->mrs->lock);
+	bool again = map->nr == mr->pages_nr;
+
+	lockdep_assert_held(&mr->lock);
+	if (mr->dying || mr->state == KRC_MR_VALID || !map->nr ||
+	    (!again && map->nr != mr->pending_nr) ||
+	    !krc_map_ok(map, again ? mr->npages : mr->npending))
+		return -EINVAL;
+	if (mr->state != KRC_MR_FREE)
+		return -EBUSY;
+	if (!again) {
+		swap(mr->pages, mr->pending);
+		swap(mr->npages, mr->npending);
+		swap(mr->pages_nr, mr->pending_nr);
+	}
+	mr->map = *map;
+	mr->gen++;
+	mr->state = KRC_MR_VALID;
+	return 0;
+}
+
+/* The lists of owners are locked if @owner changes. Return: 0, -EBUSY or -EINVAL. */
+static int krc_mr_register_locked(struct krc_mr *mr, struct krc_conn *c,
+				  const struct krc_mr_map *map, bool owner)
+{
+	int ret;
+
+	lockdep_assert_held(&mr->lock);
+	ret = krc_mr_activate(mr, map);
+	if (!ret && owner) {
+		list_move(&mr->owned, &c->mrs_owned);
+		WRITE_ONCE(mr->conn, c);
+	}
+	if (ret == -EBUSY && mr->conn != c && !mr->waiter)
+		mr->waiter = krc_conn_get(c);
+	return ret;
 }
 
 /**
  * krc_mr_register() - make a region's key valid
- * @mr: the region
  * @c: the connection that registers it
- * @map: the mapping of the region's pending pages
+ * @map: the mapping, and the key, which names the region
  *
  * Context: krc_conn.lock is held.
  * Return: 0; -EBUSY if the region will be free later: then krc_conn_kick() is called for @c; or
  * -EINVAL.
  */
-int krc_mr_register(struct krc_mr *mr, struct krc_conn *c, const struct krc_mr_map *map)
+int krc_mr_register(struct krc_conn *c, const struct krc_mr_map *map)
 {
-	int ret = 0;
+	struct krc_mr *mr;
+	int ret = -EINVAL;
+	bool owner;
 
 	lockdep_assert_held(&c->lock);
-	if (mr->pd != c->pd || KRC_KEY_INDEX(map->key) != mr->index || !krc_map_ok(mr, map))
-		return -EINVAL;
-	/* Before it becomes valid, so that a connection's end finds the region. */
-	if (READ_ONCE(mr->conn) != c)
-		krc_mr_own(mr, c);
-	spin_lock(&mr->lock);
-	if (mr->state == KRC_MR_FREE) {
-		mr->map = *map;
-		swap(mr->pages, mr->pending);
-		mr->npages = mr->npending;
-		mr->gen++;
-		mr->state = KRC_MR_VALID;
-	} else {
-		ret = mr->state == KRC_MR_VALID ? -EINVAL : -EBUSY;
+	/* Looked up again: the ULP may have freed the region since it posted the request. */
+	rcu_read_lock();
+	mr = xa_load(&c->mrs->xa, KRC_KEY_INDEX(map->key));
+	if (mr && mr->pd == c->pd) {
+		owner = READ_ONCE(mr->conn) != c;
+		if (owner)
+			spin_lock(&mr->mrs->lock);
+		spin_lock(&mr->lock);
+		ret = krc_mr_register_locked(mr, c, map, owner);
+		spin_unlock(&mr->lock);
+		if (owner)
+			spin_unlock(&mr->mrs->lock);
 	}
-	spin_unlock(&mr->lock);
+	rcu_read_unlock();
 	return ret;
 }
 

@@ -7,7 +7,9 @@
  *	FREE -- register --> VALID -- invalidate --> INVALIDATING -- no users --> FREE
  *
  * A region has two lists of pages. Some ULPs map the next pages while the current ones are still
- * registered, so mapping fills the pending list, which registration makes the active one.
+ * registered, so mapping fills the pending list, which registration makes the active one. Others
+ * register the same mapping again and again. So mappings have numbers, and a registration names
+ * the one that was the latest when it was posted.
  *
  * Locks: krc_conn.lock > krc_mrs.lock > krc_mr.lock, all with interrupts off.
  */
@@ -57,6 +59,7 @@ struct krc_mrs {
  * @shift: log2 of the size of a page
  * @access: KRC_ACCESS_* bits
  * @key: the key
+ * @nr: number of the mapping, from krc_mr_mapping()
  */
 struct krc_mr_map {
 	u64	iova;
@@ -64,6 +67,7 @@ struct krc_mr_map {
 	u8	shift;
 	u32	access;
 	u32	key;
+	u32	nr;
 };
 
 /**
@@ -72,15 +76,19 @@ struct krc_mr_map {
  * @pd: protection domain
  * @index: index in krc_mrs.xa
  * @max_pages: length of each list of pages
- * @pending: pages for the next registration
- * @npending: number of these
  * @lock: protects what follows
+ * @dying: the region is about to be freed
+ * @mappings: number of the latest mapping
+ * @pending: kernel addresses of the pages for the next registration
+ * @npending: number of these
+ * @pending_nr: number of their mapping, 0 while it is made
  * @state: state
  * @gen: number of registrations
  * @users: accesses that have begun and not ended
  * @map: the registered mapping
  * @pages: kernel addresses of the registered pages
  * @npages: number of these
+ * @pages_nr: number of their mapping, 0 before the first registration
  * @conn: connection that registered the region last, or NULL; changed under krc_mrs.lock, too
  * @waiter: another connection that waits until the region is free, with a reference; or NULL
  * @owned: in krc_conn.mrs, under krc_mrs.lock
@@ -90,15 +98,19 @@ struct krc_mr {
 	const void		*pd;
 	u32			index;
 	u32			max_pages;
+	spinlock_t		lock;	/* protects what follows */
+	bool			dying;
+	u32			mappings;
 	u64			*pending;
 	u32			npending;
-	spinlock_t		lock;	/* protects what follows */
+	u32			pending_nr;
 	enum krc_mr_state	state;
 	u32			gen;
 	u32			users;
 	struct krc_mr_map	map;
 	u64			*pages;
 	u32			npages;
+	u32			pages_nr;
 	struct krc_conn		*conn;
 	struct krc_conn		*waiter;
 	struct list_head	owned;
@@ -119,7 +131,11 @@ void krc_mrs_fini(struct krc_mrs *mrs);
 
 int krc_mr_init(struct krc_mr *mr, struct krc_mrs *mrs, const void *pd, u32 max_pages);
 void krc_mr_fini(struct krc_mr *mr);
-int krc_mr_register(struct krc_mr *mr, struct krc_conn *c, const struct krc_mr_map *map);
+void krc_mr_map_begin(struct krc_mr *mr);
+int krc_mr_map_page(struct krc_mr *mr, u64 addr);
+void krc_mr_map_end(struct krc_mr *mr);
+u32 krc_mr_mapping(struct krc_mr *mr);
+int krc_mr_register(struct krc_conn *c, const struct krc_mr_map *map);
 int krc_mr_invalidate(struct krc_conn *c, u32 key, bool by_peer, struct krc_mr_turn *turn);
 bool krc_mr_busy(struct krc_mrs *mrs, const struct krc_mr_turn *turn);
 void krc_mrs_revoke(struct krc_conn *c);

@@ -278,7 +278,7 @@ static int krc_issue_read(struct krc_conn *c, struct krc_swr *w, struct krc_turn
 
 static int krc_issue_reg(struct krc_conn *c, struct krc_swr *w, struct krc_turn *turn)
 {
-	int ret = krc_mr_register(w->mr, c, &w->map);
+	int ret = krc_mr_register(c, &w->map);
 
 	if (ret)
 		return ret == -EBUSY ? -EAGAIN : ret;
