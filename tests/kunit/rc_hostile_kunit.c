@@ -199,14 +199,14 @@ static void hostile_reads(struct kunit *test)
 	d.rkey = rc_key(hostile_scene(test));
 	d.cookie = rc->b.c.cookie;
 	/* None of them is answered, because there is no free datagram. */
-	list_splice_init(&rc->b.q.free, &taken);
+	rc_take_bufs(&rc->b, &taken, 0);
 	for (i = 0; i < 4; i++, d.seq++)
 		rc_inject(&rc->b, &d, NULL, 0);
 	KUNIT_EXPECT_EQ(test, rc->b.stops, 0U);
 	rc_inject(&rc->b, &d, NULL, 0);
 	krc_wait_flushed(&rc->b.c);
 	KUNIT_EXPECT_EQ(test, rc->b.cause, KRC_BY_VIOLATION);
-	list_splice_init(&taken, &rc->b.q.free);
+	rc_give_bufs(&rc->b, &taken);
 }
 
 /* More data than a read has asked for. */

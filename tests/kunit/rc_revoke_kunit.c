@@ -207,21 +207,22 @@ static void stop_while_starved(struct kunit *test)
 	rc_connect(test);
 	rc_recv(&rc->b, 1, rc->b.memory, 4096);
 	rc_all();
-	list_splice_init(&rc->a.q.free, &taken);
+	rc_take_bufs(&rc->a, &taken, 0);
 	rc_send(&rc->a, 2, rc->a.memory, 10);
 	KUNIT_EXPECT_FALSE(test, list_empty(&rc->a.q.starved));
 	krc_stop(&rc->a.c, KRC_BY_ULP, 0);
 	krc_wait_flushed(&rc->a.c);
 	KUNIT_EXPECT_TRUE(test, list_empty(&rc->a.q.starved));
 	RC_EXPECT(test, &rc->a, 0, 2, -ECANCELED);
-	list_splice_init(&taken, &rc->a.q.free);
+	rc_give_bufs(&rc->a, &taken);
 }
 
 /* A connection can't be opened after its end, and isn't found by datagrams. */
 static void opened_too_late(struct kunit *test)
 {
 	const struct krc_peer peer = {
-		.queue = &rc->a.q, .side = { .cookie = 1, .datagram = 4608, .window = 64 },
+		.queue = &rc->a.q, .max_msg = 4608,
+		.side = { .cookie = 1, .datagram = 4608, .window = 64 },
 	};
 
 	KUNIT_ASSERT_EQ(test, krc_conn_prepare(&rc->a.c, 4, 4), 0);
@@ -232,6 +233,15 @@ static void opened_too_late(struct kunit *test)
 	rcu_read_lock();
 	KUNIT_EXPECT_NULL(test, krc_conn_find(&rc->a.q, rc->a.c.cookie));
 	rcu_read_unlock();
+}
+
+/* A connection that was stopped isn't set up any more, and takes no cookie. */
+static void prepared_too_late(struct kunit *test)
+{
+	krc_stop(&rc->a.c, KRC_BY_ULP, 0);
+	krc_wait_flushed(&rc->a.c);
+	KUNIT_EXPECT_EQ(test, krc_conn_prepare(&rc->a.c, 4, 4), -ENOTCONN);
+	KUNIT_EXPECT_EQ(test, rc->a.c.cookie, 0ULL);
 }
 
 /* The end begins from a completion, while datagrams arrive. */
@@ -275,6 +285,7 @@ static struct kunit_case revoke_cases[] = {
 	KUNIT_CASE(datagram_never_ends),
 	KUNIT_CASE(stop_while_starved),
 	KUNIT_CASE(opened_too_late),
+	KUNIT_CASE(prepared_too_late),
 	KUNIT_CASE(stop_under_load),
 	{}
 };

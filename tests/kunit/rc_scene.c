@@ -327,6 +327,7 @@ static void side_init(struct kunit *test, struct rc_side *s, struct rc_side *pee
 	for (i = 0; i < RC_BUFS; i++) {
 		s->bufs[i].queue = &s->q;
 		list_add_tail(&s->bufs[i].list, &s->q.free);
+		s->q.nfree++;
 	}
 	KUNIT_ASSERT_EQ(test, krc_conn_init(&s->c, &attr), 0);
 	s->inited = true;
@@ -385,9 +386,26 @@ void rc_suite_exit(struct kunit_suite *suite)
 static void side_open(struct kunit *test, struct rc_side *s, const struct krc_side *side,
 		      bool live)
 {
-	const struct krc_peer peer = { .queue = &s->q, .side = *side };
+	const struct krc_peer peer = { .queue = &s->q, .max_msg = 8928, .side = *side };
 
 	KUNIT_ASSERT_EQ(test, krc_conn_open(&s->c, &peer, live), 0);
+}
+
+/* Let a queue have no more than so many free datagrams. */
+void rc_take_bufs(struct rc_side *s, struct list_head *taken, u32 leave)
+{
+	while (s->q.nfree > leave) {
+		list_move(s->q.free.next, taken);
+		s->q.nfree--;
+	}
+}
+
+void rc_give_bufs(struct rc_side *s, struct list_head *taken)
+{
+	while (!list_empty(taken)) {
+		list_move(taken->next, &s->q.free);
+		s->q.nfree++;
+	}
 }
 
 /* Connect both sides, as cm.c does: the passive side is open first. */

@@ -95,6 +95,8 @@ void rc_scene_exit(struct kunit *test);
 int rc_suite_init(struct kunit_suite *suite);
 void rc_suite_exit(struct kunit_suite *suite);
 void rc_connect(struct kunit *test);
+void rc_take_bufs(struct rc_side *s, struct list_head *taken, u32 leave);
+void rc_give_bufs(struct rc_side *s, struct list_head *taken);
 
 /* Work requests. */
 int rc_post(struct rc_side *s, const struct krc_swr *w, const struct krc_sge *sge);

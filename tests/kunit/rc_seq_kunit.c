@@ -35,6 +35,11 @@ static void give(struct kunit *test, u64 id, unsigned int n)
 	rc->a.c.peer_credits = rc->b.c.posted;
 }
 
+static u8 krc_type(const struct krc_buf *buf)
+{
+	return ((const struct krc_wire_dgram *)buf->head)->type;
+}
+
 /* Five messages in each of the 120 orders: receives complete in order, with the right data. */
 static void seq_orders(struct kunit *test)
 {
@@ -282,7 +287,7 @@ static void credit_scarce(struct kunit *test)
 static void open_is_quiet(struct kunit *test)
 {
 	struct krc_side a, b;
-	struct krc_peer peer = { .queue = &rc->b.q };
+	struct krc_peer peer = { .queue = &rc->b.q, .max_msg = 8928 };
 
 	KUNIT_ASSERT_EQ(test, krc_conn_prepare(&rc->a.c, 4, 4), 0);
 	krc_conn_describe(&rc->a.c, &a);
@@ -295,7 +300,7 @@ static void open_is_quiet(struct kunit *test)
 	krc_conn_describe(&rc->b.c, &b);
 	b.datagram = 4608;
 	KUNIT_EXPECT_EQ(test, b.credits, 1U);
-	peer = (struct krc_peer){ .queue = &rc->a.q, .side = b };
+	peer = (struct krc_peer){ .queue = &rc->a.q, .max_msg = 8928, .side = b };
 	KUNIT_ASSERT_EQ(test, krc_conn_open(&rc->a.c, &peer, true), 0);
 	rc_send(&rc->b, 2, rc->b.memory, 1);
 	rc_send(&rc->a, 3, rc->a.memory, 1);
@@ -316,8 +321,7 @@ static void buffers_run_out(struct kunit *test)
 
 	rc_connect(test);
 	give(test, 0, 2);
-	list_splice_init(&rc->a.q.free, &taken);
-	list_move(taken.next, &rc->a.q.free);
+	rc_take_bufs(&rc->a, &taken, 1);
 	rc_send(&rc->a, 1, rc->a.memory, 10);
 	rc_send(&rc->a, 2, rc->a.memory, 10);
 	KUNIT_EXPECT_EQ(test, rc->a.nsent, 1U);
@@ -326,7 +330,89 @@ static void buffers_run_out(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc->a.nsent, 1U);
 	rc_all();
 	KUNIT_EXPECT_EQ(test, rc->a.n, 2U);
-	list_splice_init(&taken, &rc->a.q.free);
+	rc_give_bufs(&rc->a, &taken);
+}
+
+/* However much a connection sends, it leaves as many datagrams as it has. */
+static void buffers_are_shared(struct kunit *test)
+{
+	rc_connect(test);
+	rc_recv(&rc->b, 0, rc->b.memory, RC_MEMORY);
+	rc_all();
+	rc->a.c.room = 512;
+	rc_send(&rc->a, 0, rc->a.memory, 60000);
+	KUNIT_EXPECT_EQ(test, rc->a.nsent, RC_BUFS / 2U);
+	KUNIT_EXPECT_EQ(test, rc->a.q.nfree, RC_BUFS / 2U);
+	rc_all();
+	RC_EXPECT(test, &rc->a, 0, 0, 0);
+	RC_EXPECT(test, &rc->b, 0, 0, 0);
+	KUNIT_EXPECT_EQ(test, rc->a.q.nfree, RC_BUFS + 0U);
+}
+
+/* A message isn't behind all the data of a read that the peer makes. */
+static void message_beside_reads(struct kunit *test)
+{
+	struct krc_mr *mr;
+
+	rc_connect(test);
+	mr = rc_mr(test, &rc->b, rc->b.memory, 15);
+	rc_reg(&rc->b, 1, mr, 0, 60000, KRC_ACCESS_REMOTE_READ);
+	rc_recv(&rc->a, 2, rc->a.memory + 65000, 500);
+	rc_all();
+	rc->b.c.room = 512;
+	rc_read(&rc->a, 3, rc->a.memory, 60000, rc_key(mr), 0);
+	rc_arrive(&rc->a, 0);
+	KUNIT_EXPECT_LT(test, rc->b.nsent, RC_BUFS / 2U);
+	rc_send(&rc->b, 4, rc->b.memory, 100);
+	KUNIT_ASSERT_EQ(test, krc_type(rc_nth(&rc->b, rc->b.nsent - 1)), KRC_SEND);
+	rc_all();
+	RC_EXPECT(test, &rc->b, 1, 4, 0);
+	KUNIT_EXPECT_EQ(test, rc->a.n, 2U);
+}
+
+/* Datagrams are as long as the peer takes them and this side can send them. */
+static void room_of_both(struct kunit *test)
+{
+	static const struct {
+		u32	theirs, ours;
+		int	ret;
+		u32	room;
+	} sides[] = {
+		{ 8928, 1024, 0, 1024 }, { 1024, 8928, 0, 1024 }, { 4608, 4608, 0, 4608 },
+		{ 4608, 1023, -EMSGSIZE, 0 },
+	};
+	struct krc_peer peer = { .queue = &rc->a.q, .side = { .cookie = 1, .window = 64 } };
+	unsigned int i;
+
+	KUNIT_ASSERT_EQ(test, krc_conn_prepare(&rc->a.c, 4, 4), 0);
+	for (i = 0; i < ARRAY_SIZE(sides); i++) {
+		peer.side.datagram = sides[i].theirs;
+		peer.max_msg = sides[i].ours;
+		rc->a.c.state = KRC_NEW;
+		rc->a.c.room = 0;
+		KUNIT_EXPECT_EQ(test, krc_conn_open(&rc->a.c, &peer, true), sides[i].ret);
+		if (!sides[i].ret)
+			KUNIT_EXPECT_EQ(test, rc->a.c.room, sides[i].room - KRC_HDR);
+	}
+}
+
+/* Receives that are posted while the connection is set up are announced when it is open. */
+static void credits_of_setup(struct kunit *test)
+{
+	struct krc_side side;
+	struct krc_peer peer = {
+		.queue = &rc->a.q, .max_msg = 4608,
+		.side = { .cookie = 1, .datagram = 4608, .window = 64 },
+	};
+
+	KUNIT_ASSERT_EQ(test, krc_conn_prepare(&rc->a.c, 4, 4), 0);
+	krc_conn_describe(&rc->a.c, &side);
+	KUNIT_EXPECT_EQ(test, side.credits, 0U);
+	rc_recv(&rc->a, 1, rc->a.memory, 100);
+	KUNIT_EXPECT_EQ(test, rc->a.nsent, 0U);
+	KUNIT_ASSERT_EQ(test, krc_conn_open(&rc->a.c, &peer, true), 0);
+	KUNIT_ASSERT_EQ(test, rc->a.nsent, 1U);
+	KUNIT_EXPECT_EQ(test, krc_type(rc_nth(&rc->a, 0)), KRC_CREDIT);
 }
 
 /* Requests without a completion are silent, and later ones wait for them. */
@@ -419,6 +505,10 @@ static struct kunit_case seq_cases[] = {
 	KUNIT_CASE(credit_scarce),
 	KUNIT_CASE(open_is_quiet),
 	KUNIT_CASE(buffers_run_out),
+	KUNIT_CASE(buffers_are_shared),
+	KUNIT_CASE(message_beside_reads),
+	KUNIT_CASE(room_of_both),
+	KUNIT_CASE(credits_of_setup),
 	KUNIT_CASE(retire_unsignaled),
 	KUNIT_CASE(write_of_nothing),
 	KUNIT_CASE(queues_are_full),

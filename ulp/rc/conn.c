@@ -207,12 +207,14 @@ void krc_conn_go(struct krc_conn *c, enum krc_state state)
  * @ord: reads that are made at a time, at most
  *
  * Context: Process, sleeps.
- * Return: 0; -ENOMEM; -EBUSY if there are too many connections; or -EISCONN if it was called
- * before.
+ * Return: 0; -ENOMEM; -EBUSY if there are too many connections; -EISCONN if it was called before;
+ * or -ENOTCONN if the connection was stopped.
  */
 int krc_conn_prepare(struct krc_conn *c, u32 ird, u32 ord)
 {
 	u32 i, slot;
+	bool stopped;
+	u64 cookie;
 
 	if (c->early)
 		return -EISCONN;
@@ -233,9 +235,18 @@ int krc_conn_prepare(struct krc_conn *c, u32 ird, u32 ord)
 				&krc_slots_next, GFP_KERNEL) < 0)
 		return -EBUSY;
 	do
-		c->cookie = (get_random_u64() << 16) | slot;
-	while (!(c->cookie >> 16));
-	return 0;
+		cookie = (get_random_u64() << 16) | slot;
+	while (!(cookie >> 16));
+	/* Under the lock, so that krc_conn_forget() comes later. */
+	spin_lock_irq(&c->lock);
+	stopped = c->state != KRC_NEW;
+	if (!stopped)
+		c->cookie = cookie;
+	spin_unlock_irq(&c->lock);
+	if (!stopped)
+		return 0;
+	xa_erase_irq(&krc_slots, slot);
+	return -ENOTCONN;
 }
 
 /**
@@ -266,12 +277,15 @@ void krc_conn_describe(struct krc_conn *c, struct krc_side *side)
  * @live: the peer is ready, too
  *
  * Context: Process, sleeps.
- * Return: 0, -ENOTCONN if the connection was stopped, or -ENOMEM.
+ * Return: 0; -ENOTCONN if the connection was stopped; -EMSGSIZE if this side can't send datagrams
+ * of KRC_DATAGRAM_MIN; or -ENOMEM.
  */
 int krc_conn_open(struct krc_conn *c, const struct krc_peer *peer, bool live)
 {
 	int ret = -ENOTCONN;
 
+	if (peer->max_msg < KRC_DATAGRAM_MIN)
+		return -EMSGSIZE;
 	spin_lock_irq(&c->lock);
 	if (c->state == KRC_NEW) {
 		/* Under the lock, so that krc_conn_forget() comes later. The entry is there. */
@@ -286,10 +300,13 @@ int krc_conn_open(struct krc_conn *c, const struct krc_peer *peer, bool live)
 		c->peer_credits = peer->side.credits;
 		c->window = min_t(u32, c->window, peer->side.window);
 		c->ord = min_t(u32, c->ord, peer->side.ird);
-		c->room = peer->side.datagram - KRC_HDR;
+		c->room = min_t(size_t, peer->side.datagram, peer->max_msg) - KRC_HDR;
 		krc_conn_go(c, live ? KRC_LIVE : KRC_OPEN);
 	}
 	spin_unlock_irq(&c->lock);
+	/* Receives that were posted since krc_conn_describe() may have to be announced. */
+	if (!ret)
+		krc_run(c);
 	return ret;
 }
 

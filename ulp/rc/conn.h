@@ -48,7 +48,8 @@
 
 #define KRC_COPY	256	/* bytes of pieces that are copied behind the header */
 #define KRC_TURN	16	/* datagrams that are built before they are sent */
-#define KRC_CONN_BUFS	128	/* datagrams that a connection may have outstanding */
+#define KRC_BUFS_MIN	8	/* datagrams that a connection may have, if any is free */
+#define KRC_BUFS_KEPT	4	/* that it keeps for others than DATA */
 #define KRC_RECV_SGES	6
 #define KRC_NONE	U32_MAX
 #define KRC_WINDOW	128	/* of this side; a power of two */
@@ -368,11 +369,13 @@ struct krc_conn_attr {
  * struct krc_peer - facts about the peer of a connection
  * @queue: queue to use
  * @addr: address of its endpoint
+ * @max_msg: longest datagram that this side can send
  * @side: what it tells of itself
  */
 struct krc_peer {
 	struct krc_queue	*queue;
 	fi_addr_t		addr;
+	size_t			max_msg;
 	struct krc_side		side;
 };
 
@@ -412,6 +415,7 @@ struct krc_buf {
  * struct krc_queue - a queue of connections, on a kulp_queue
  * @lock: protects what follows
  * @free: datagrams that are free
+ * @nfree: number of these
  * @starved: connections that wait for one
  * @dirty: connections to run, each with a reference
  * @work: runs them, if no handler does
@@ -421,6 +425,7 @@ struct krc_buf {
 struct krc_queue {
 	spinlock_t		lock;	/* protects what follows */
 	struct list_head	free;
+	u32			nfree;
 	struct list_head	starved;
 	struct list_head	dirty;
 	struct work_struct	work;

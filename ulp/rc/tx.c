@@ -23,18 +23,23 @@ struct krc_turn {
 static struct krc_buf *krc_buf_get(struct krc_conn *c)
 {
 	struct krc_queue *q = c->queue;
-	struct krc_buf *buf;
+	struct krc_buf *buf = NULL;
 
 	lockdep_assert_held(&c->lock);
-	/* krc_sent() makes the connection run again. */
-	if (c->bufs >= KRC_CONN_BUFS)
-		return NULL;
 	spin_lock(&q->lock);
-	buf = list_first_entry_or_null(&q->free, struct krc_buf, list);
-	if (buf)
-		list_del(&buf->list);
-	else if (list_empty(&c->starved))
-		list_add_tail(&c->starved, &q->starved);
+	/*
+	 * A connection has at most as many as it leaves, so some are left for others, however many
+	 * peers don't take theirs. krc_sent() makes it run again.
+	 */
+	if (c->bufs < max(q->nfree, KRC_BUFS_MIN + 0U)) {
+		buf = list_first_entry_or_null(&q->free, struct krc_buf, list);
+		if (buf) {
+			list_del(&buf->list);
+			q->nfree--;
+		} else if (list_empty(&c->starved)) {
+			list_add_tail(&c->starved, &q->starved);
+		}
+	}
 	spin_unlock(&q->lock);
 	if (!buf)
 		return NULL;
@@ -57,6 +62,7 @@ static void krc_buf_free(struct krc_buf *buf)
 
 	spin_lock_irqsave(&q->lock, flags);
 	list_add(&buf->list, &q->free);
+	q->nfree++;
 	c = list_first_entry_or_null(&q->starved, struct krc_conn, starved);
 	if (c) {
 		list_del_init(&c->starved);
@@ -305,13 +311,13 @@ static int (* const krc_issues[])(struct krc_conn *c, struct krc_swr *w, struct 
 	[KRC_OP_INVAL]	= krc_issue_inval,
 };
 
-/* Return: 0, or the error of a work request. */
+/* Leaves half of the turn to reads of the peer. Return: 0, or the error of a work request. */
 static int krc_issue(struct krc_conn *c, struct krc_turn *turn)
 {
 	struct krc_swr *w;
 	int ret;
 
-	while (c->next != c->head && turn->n < KRC_TURN) {
+	while (c->next != c->head && turn->n < KRC_TURN / 2) {
 		w = krc_swr_at(c, c->next);
 		if (w->flags & KRC_F_FENCE && c->nreads)
 			break;
@@ -362,9 +368,12 @@ static void krc_serve_end(struct krc_conn *c, struct krc_served *s)
 static bool krc_serve_piece(struct krc_conn *c, struct krc_served *s, struct krc_turn *turn)
 {
 	struct krc_dgram d = { .type = KRC_DATA, .number = s->number, .total = s->total };
-	struct krc_buf *buf = krc_buf_get(c);
+	struct krc_buf *buf = NULL;
 	u32 len;
 
+	/* However many reads there are, messages and credits have some datagrams. */
+	if (c->bufs + KRC_BUFS_KEPT < max(READ_ONCE(c->queue->nfree), KRC_BUFS_MIN + 0U))
+		buf = krc_buf_get(c);
 	if (!buf)
 		return false;
 	if (!s->mr)
@@ -485,10 +494,10 @@ static void krc_turn_build(struct krc_conn *c, struct krc_turn *turn)
 	lockdep_assert_held(&c->lock);
 	switch (c->state) {
 	case KRC_LIVE:
-		krc_serve(c, turn);
 		ret = krc_issue(c, turn);
 		if (ret)
 			krc_stop_locked(c, KRC_BY_REQUEST, ret);
+		krc_serve(c, turn);
 		krc_credit(c, turn);
 		fallthrough;
 	case KRC_OPEN:
@@ -522,7 +531,7 @@ void krc_run(struct krc_conn *c)
 		spin_unlock_irqrestore(&c->lock, flags);
 		list_for_each_entry_safe(buf, next, &turn.bufs, list)
 			krc_net_send(buf);
-	} while (turn.n >= KRC_TURN);
+	} while (turn.n >= KRC_TURN / 2);
 	krc_up_notify(c);
 }
 
