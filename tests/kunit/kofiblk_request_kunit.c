@@ -102,6 +102,70 @@ static void wrong_replies(struct kunit *test)
 #undef WRONG
 }
 
+/* A copy of a reply that arrives at another endpoint is ignored. */
+static void reply_elsewhere(struct kunit *test)
+{
+	union {
+		struct kofiblk_reply	reply;
+		u8			room[KOFIBLK_REPLY_MAX(0)];
+	} wire = {};
+	struct kulp_queue *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	struct kofiblk_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
+	size_t len;
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	begin(test, REQ_OP_FLUSH);
+	cmd = sent(test);
+	msg = answer(&cmd);
+	msg.flags = 0;
+	msg.bytes = 0;
+	len = kofiblk_build_reply(&wire, &msg);
+	kofiblk_reply_sign(&wire.reply, len, REPLY_NONCE, &scene->d.session.keys);
+	kbc_received(other, &wire, len);
+	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
+	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(stale)), 1UL);
+	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
+	hear(test, &msg);
+	is_over(test);
+}
+
+/* An offer of data that comes again, while the client waits for the last reply. */
+static void offered_again(struct kunit *test)
+{
+	struct kofiblk_reply_msg msg;
+	struct kofiblk_cmd_msg cmd;
+	struct kbc_slot *slot;
+
+	scene->d.session.limits.caps &= ~KOFIBLK_CAP_RDMA_WRITE;
+	scene->d.session.limits.inline_read = 0;
+	begin(test, REQ_OP_READ);
+	slot = kbc_slot(scene->rq);
+	cmd = sent(test);
+	msg = answer(&cmd);
+	msg.flags = KOFIBLK_REPLY_READY;
+	msg.addr = 0x7000;
+	msg.key = 9;
+	scene->nops = 0;
+	hear(test, &msg);
+	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
+	/* During the transfer, and after it. */
+	hear(test, &msg);
+	slot->fetch.op.done(&scene->q, &slot->fetch.op, 0, 0);
+	KUNIT_ASSERT_EQ(test, scene->nops, 1U);
+	slot->thank.done(&scene->q, &slot->thank, 0, 0);
+	hear(test, &msg);
+	KUNIT_EXPECT_EQ(test, scene->nrmas, 1U);
+	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
+	KUNIT_EXPECT_EQ(test, kbc_count(&scene->d, KBC_STAT(stale)), 2UL);
+	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
+	msg = answer(&cmd);
+	msg.flags = 0;
+	hear(test, &msg);
+	is_over(test);
+	KUNIT_EXPECT_EQ(test, scene->status, BLK_STS_OK);
+}
+
 /* A reply without the right tag has no effect, whatever it says. */
 static void forged_replies(struct kunit *test)
 {
@@ -567,6 +631,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(failed_read),
 	KUNIT_CASE(not_granted),
 	KUNIT_CASE(wrong_replies),
+	KUNIT_CASE(reply_elsewhere),
+	KUNIT_CASE(offered_again),
 	KUNIT_CASE(forged_replies),
 	KUNIT_CASE(proved),
 	KUNIT_CASE(late_reply),

@@ -15,6 +15,16 @@ static void *page_of(struct kunit *test, u8 byte)
 	return page;
 }
 
+/* Return: number of commands that were taken for copies of earlier ones. */
+static u64 copies(void)
+{
+	struct kbs_session_stats stats = {};
+	struct kbs_load load;
+
+	kbs_session_load(&scene->s, &load, &stats);
+	return stats.stale;
+}
+
 static void reads(struct kunit *test)
 {
 	const struct kbs_store_io *io;
@@ -181,7 +191,7 @@ static void begun_at_once(struct kunit *test)
 
 	scene->nowait = true;
 	rcu_read_lock();
-	req = kbs_session_command(&scene->s, &scene->queue, &msg);
+	req = kbs_session_command(&scene->s, &msg);
 	rcu_read_unlock();
 	KUNIT_ASSERT_NOT_NULL(test, req);
 	kbs_req_begin(req);
@@ -292,7 +302,6 @@ struct wrong {
 	const char	*what;
 	u8		op;
 	u16		slot;
-	u16		queue;
 	u16		flags;
 	u64		offset;
 	u64		bytes;
@@ -306,8 +315,6 @@ static const struct wrong wrongs[] = {
 	{ "the last slot that can be said", KOFIBLK_OP_WRITE,
 	  .slot = KOFIBLK_DEPTH_MAX - 1 },
 	{ "slot of FETCHED", KOFIBLK_OP_FETCHED, .slot = DEPTH },
-	{ "queue", KOFIBLK_OP_READ, .queue = 1 },
-	{ "FETCHED of nothing", KOFIBLK_OP_FETCHED },
 	{ "too many bytes", KOFIBLK_OP_READ, .bytes = 131072 },
 	{ "too many bytes to be written", KOFIBLK_OP_WRITE, .bytes = 131072 },
 	{ "DISCARD not granted", KOFIBLK_OP_DISCARD, .caps = KOFIBLK_CAP_DISCARD },
@@ -348,7 +355,6 @@ static void wrong_commands(struct kunit *test)
 		msg.offset = 0;
 		msg.bytes = 0;
 	}
-	msg.queue = wrong->queue;
 	msg.flags = wrong->flags;
 	if (wrong->offset)
 		msg.offset = wrong->offset;
@@ -368,21 +374,42 @@ static void wrong_commands(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
 
+/* Anyone who listens can send a command again. That has no effect, whatever its slot does. */
 static void slots(struct kunit *test)
 {
+	struct kofiblk_cmd_msg fetched = {
+		.op		= KOFIBLK_OP_FETCHED,
+		.session	= SESSION,
+		.id		= KOFIBLK_ID(2, 7ULL),
+	};
+
+	ask(KOFIBLK_OP_READ, 2, 7);
+	scene->sqs[0].heard = jiffies - 100 * HZ;
 	ask(KOFIBLK_OP_READ, 2, 7);
 	ask(KOFIBLK_OP_READ, 2, 8);
-	KUNIT_EXPECT_STREQ(test, scene->violation, "a slot in use");
+	say(&fetched);
+	KUNIT_EXPECT_EQ(test, copies(), 3ULL);
 	KUNIT_EXPECT_EQ(test, scene->nios, 1U);
-	scene->violation = NULL;
 	store_done(test, 0);
 	rma_done(test, 0);
 	reply_arrived(test);
-	/* A duplicated command is a violation. */
 	ask(KOFIBLK_OP_READ, 2, 7);
-	KUNIT_EXPECT_STREQ(test, scene->violation, "an old generation");
 	ask(KOFIBLK_OP_READ, 2, 6);
+	say(&fetched);
+	KUNIT_EXPECT_EQ(test, copies(), 6ULL);
 	nothing_happened(test);
+	KUNIT_EXPECT_NULL(test, scene->violation);
+	KUNIT_EXPECT_EQ(test, scene->stops, 0U);
+	/* It doesn't show that the client is alive. */
+	KUNIT_EXPECT_TRUE(test, time_before(scene->sqs[0].heard, jiffies - 50 * HZ));
+	ask(KOFIBLK_OP_FLUSH, 2, 8);
+	KUNIT_EXPECT_TRUE(test, time_after(scene->sqs[0].heard, jiffies - 50 * HZ));
+	reply_arrived(test);
+	/* Ended sessions count nothing. */
+	end_session();
+	ask(KOFIBLK_OP_READ, 2, 7);
+	say(&fetched);
+	KUNIT_EXPECT_EQ(test, copies(), 6ULL);
 }
 
 /* A client reuses its slots before the replies' sends have completed. */
@@ -399,7 +426,8 @@ static void replies_run_out(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->nops, (unsigned int)DEPTH);
 	/* The requests wait, and their slots stay busy. */
 	ask(KOFIBLK_OP_FLUSH, 0, 3);
-	KUNIT_EXPECT_STREQ(test, scene->violation, "a slot in use");
+	KUNIT_EXPECT_EQ(test, copies(), 1ULL);
+	KUNIT_EXPECT_NULL(test, scene->violation);
 	for (i = 0; i < 2 * DEPTH; i++) {
 		replied(test, KOFIBLK_OP_FLUSH, KOFIBLK_ID(i % DEPTH, 1ULL + i / DEPTH),
 			KULP_STS_OK, 0);
@@ -494,13 +522,23 @@ static void keep_alives(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, time_after(scene->sqs[0].heard, jiffies - 50 * HZ));
 	replied(test, KOFIBLK_OP_KEEP_ALIVE, msg.id, KULP_STS_OK, 0);
 	/* Only one keep-alive at a time is answered. */
-	say(&msg);
+	msg.id = KOFIBLK_ID(KOFIBLK_SLOT_KEEP_ALIVE, 2ULL);
 	say(&msg);
 	KUNIT_EXPECT_EQ(test, scene->nops, 1U);
-	KUNIT_EXPECT_NULL(test, scene->violation);
 	reply_arrived(test);
+	KUNIT_EXPECT_EQ(test, copies(), 0ULL);
+	/* A copy of one neither gets an answer nor keeps the session from timing out. */
+	scene->sqs[0].heard = jiffies - 100 * HZ;
+	say(&msg);
+	msg.id = KOFIBLK_ID(KOFIBLK_SLOT_KEEP_ALIVE, 1ULL);
+	say(&msg);
+	nothing_happened(test);
+	KUNIT_EXPECT_EQ(test, copies(), 2ULL);
+	KUNIT_EXPECT_TRUE(test, time_before(scene->sqs[0].heard, jiffies - 50 * HZ));
+	msg.id = KOFIBLK_ID(KOFIBLK_SLOT_KEEP_ALIVE, 3ULL);
 	say(&msg);
 	reply_arrived(test);
+	KUNIT_EXPECT_NULL(test, scene->violation);
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
 
@@ -518,7 +556,8 @@ static bool sent_with(const struct kofiblk_cmd_msg *cmd, u64 nonce)
 	kofiblk_cmd_sign(&wire.cmd, len, nonce, &scene->s.keys);
 	if (cmd->flags & KOFIBLK_CMD_INLINE && cmd->op == KOFIBLK_OP_WRITE)
 		len += cmd->bytes;
-	return !kofiblk_parse_cmd(&wire, len, &msg) && kbs_session_sent(&scene->s, &wire, &msg);
+	return !kofiblk_parse_cmd(&wire, len, &msg) &&
+	       kbs_session_sent(&scene->s, &scene->queue, &wire, &msg);
 }
 
 /* Return: number of changes of a bit, anywhere in the command, that a tag doesn't show. */
@@ -538,7 +577,7 @@ static unsigned int unseen_changes(const struct kofiblk_cmd_msg *cmd)
 		wire = right;
 		wire.room[i / 8] ^= 1 << i % 8;
 		unseen += !kofiblk_parse_cmd(&wire, len, &msg) &&
-			  kbs_session_sent(&scene->s, &wire, &msg);
+			  kbs_session_sent(&scene->s, &scene->queue, &wire, &msg);
 	}
 	return unseen;
 }
@@ -573,13 +612,17 @@ static void tags(struct kunit *test)
 	scene->s.nqueues = 2;
 	KUNIT_EXPECT_FALSE(test, sent_with(&msg, CMD_NONCE));
 	KUNIT_EXPECT_TRUE(test, sent_with(&msg, CMD_NONCE + 100));
+	/* It came to another endpoint than the one that it names. */
+	scene->sqs[1].q = NULL;
+	KUNIT_EXPECT_FALSE(test, sent_with(&msg, CMD_NONCE + 100));
+	scene->sqs[1].q = &scene->queue;
 	scene->s.nqueues = 1;
 	scene->s.keys.cmd.key[0]++;
 	KUNIT_EXPECT_EQ(test, unseen_changes(&msg), 0U);
 	nothing_happened(test);
 }
 
-/* Only PROVE is taken without the nonce, until the client has shown that it got it. */
+/* Only PROVE is taken without the nonce, once. */
 static void proves(struct kunit *test)
 {
 	struct kofiblk_cmd_msg read = command(KOFIBLK_OP_READ, 1, 1), prove = {
@@ -599,13 +642,16 @@ static void proves(struct kunit *test)
 	reply = container_of(scene->ops[0], struct kbs_reply_op, rma.op);
 	KUNIT_EXPECT_EQ(test, le64_to_cpu(reply->wire->reply.key), CMD_NONCE);
 	reply_arrived(test);
-	/* The reply may have been lost with the client's previous attempt. */
-	KUNIT_EXPECT_TRUE(test, sent_with(&prove, 0));
 	KUNIT_EXPECT_TRUE(test, sent_with(&read, CMD_NONCE));
-	KUNIT_EXPECT_FALSE(test, sent_with(&prove, 0));
 	KUNIT_EXPECT_FALSE(test, sent_with(&prove, CMD_NONCE));
-	KUNIT_EXPECT_TRUE(test, sent_with(&read, CMD_NONCE));
+	/* Another one doesn't change the nonce of replies, and gets none. */
+	scene->sqs[0].heard = jiffies - 100 * HZ;
+	prove.key = 78;
+	say(&prove);
 	nothing_happened(test);
+	KUNIT_EXPECT_EQ(test, scene->sqs[0].reply_nonce, 77ULL);
+	KUNIT_EXPECT_EQ(test, copies(), 1ULL);
+	KUNIT_EXPECT_TRUE(test, time_before(scene->sqs[0].heard, jiffies - 50 * HZ));
 }
 
 /* While the store is flushed at the end, the client learns only that the server lives. */

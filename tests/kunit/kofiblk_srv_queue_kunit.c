@@ -158,7 +158,7 @@ static struct kbs_req *begin_on(const struct kofiblk_cmd_msg *msg)
 	struct kbs_req *req;
 
 	rcu_read_lock();
-	req = kbs_session_command(&scene->s, &scene->queue, msg);
+	req = kbs_session_command(&scene->s, msg);
 	rcu_read_unlock();
 	return req;
 }

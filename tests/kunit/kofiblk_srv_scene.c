@@ -198,7 +198,7 @@ static void say(const struct kofiblk_cmd_msg *msg)
 	struct kbs_req *req;
 
 	rcu_read_lock();
-	req = kbs_session_command(&scene->s, &scene->queue, msg);
+	req = kbs_session_command(&scene->s, msg);
 	rcu_read_unlock();
 	if (req)
 		kbs_req_begin(req);

@@ -454,7 +454,7 @@ static const char *kbc_reply_fault(const struct kbc_slot *slot, const struct kof
 		return "reply to a different command";
 	if (msg->flags & KOFIBLK_REPLY_INLINE && !inl)
 		return "unexpected inline data";
-	if (msg->flags & KOFIBLK_REPLY_READY && (!fetches || slot->fetched))
+	if (msg->flags & KOFIBLK_REPLY_READY && !fetches)
 		return "unexpected offer of data";
 	if (kbc_sum_missing(d, msg))
 		return "checksum missing or not negotiated";
@@ -510,6 +510,17 @@ static bool kbc_waits(const struct kbc_slot *slot)
 	return slot && slot->phase == KBC_REPLY && READ_ONCE(slot->posted);
 }
 
+/*
+ * Return: whether a request waits for this reply. Another one is a copy of an earlier reply, which
+ * anyone who listens can send. An offer of data comes once.
+ */
+static bool kbc_awaits(const struct kbc_tag *tag, const struct kofiblk_reply_msg *msg)
+{
+	return kbc_waits(tag->slot) &&
+	       KOFIBLK_ID_GEN(msg->id) == KOFIBLK_ID_GEN(KOFIBLK_ID(0, tag->gen)) &&
+	       !(msg->flags & KOFIBLK_REPLY_READY && tag->slot->fetched);
+}
+
 static void kbc_reply(struct kbc_queue *kq, const struct kofiblk_reply_msg *msg)
 {
 	struct kbc_tag *tag = &kq->tags[KOFIBLK_ID_SLOT(msg->id)];
@@ -518,7 +529,7 @@ static void kbc_reply(struct kbc_queue *kq, const struct kofiblk_reply_msg *msg)
 
 	spin_lock_bh(&tag->lock);
 	slot = tag->slot;
-	if (kbc_waits(slot) && KOFIBLK_ID_GEN(msg->id) == KOFIBLK_ID_GEN(KOFIBLK_ID(0, tag->gen))) {
+	if (kbc_awaits(tag, msg)) {
 		fault = kbc_reply_fault(slot, msg);
 		if (!fault) {
 			kbc_slot_go(slot, kbc_reply_taken(slot, msg));
@@ -559,9 +570,11 @@ void kbc_written(void *user, u32 data)
 
 static void kbc_alive_answered(struct kbc_disk *d, u64 gen)
 {
-	/* Only one keep-alive message is outstanding, so ignore other generations. */
-	if (gen == KOFIBLK_ID_GEN(KOFIBLK_ID(0, READ_ONCE(d->alive.gen))))
-		WRITE_ONCE(d->alive.seen, d->alive.gen);
+	const u64 sent = READ_ONCE(d->alive.gen);
+
+	/* Only one keep-alive message is outstanding, so ignore other generations, and copies. */
+	if (gen == KOFIBLK_ID_GEN(KOFIBLK_ID(0, sent)) && READ_ONCE(d->alive.seen) != sent)
+		WRITE_ONCE(d->alive.seen, sent);
 	else
 		kbc_inc(d, stale);
 }
@@ -595,7 +608,7 @@ void kbc_received(struct kulp_queue *q, void *buf, size_t len)
 	if (!kq || !kofiblk_reply_signed(buf, &msg, kq->reply_nonce, &d->session.keys))
 		kbc_inc(d, forged);
 	else if (kq->q != q)
-		kbc_refuse(d, "reply on the wrong queue");
+		kbc_inc(d, stale);
 	else if (msg.op == KOFIBLK_OP_PROVE)
 		kbc_proved(kq, msg.key);
 	else if (msg.op == KOFIBLK_OP_KEEP_ALIVE)

@@ -480,6 +480,13 @@ static int kbc_establish(struct kbc_disk *d, const char **step)
 	return ret;
 }
 
+/* Nobody signs or checks messages of the session any more. */
+static void kbc_session_wipe(struct kbc_session *s)
+{
+	memzero_explicit(s->proof, sizeof(s->proof));
+	memzero_explicit(&s->keys, sizeof(s->keys));
+}
+
 int kbc_connect(struct kbc_disk *d)
 {
 	const char *step = "device";
@@ -512,6 +519,7 @@ int kbc_connect(struct kbc_disk *d)
 		kbc_disconnect(d);
 		return ret;
 	}
+	kbc_session_wipe(&d->session);
 	if (!d->fabric)
 		return ret;
 	kbc_peers_put(d);
@@ -544,6 +552,7 @@ void kbc_disconnect(struct kbc_disk *d)
 	if (d->session.flushed)
 		kbc_epoch_flushed(&d->epoch);
 	d->session.flushed = false;
+	kbc_session_wipe(&d->session);
 	cancel_work_sync(&d->kick);
 	kulp_net_close(&d->session.net);
 	kbc_peers_put(d);

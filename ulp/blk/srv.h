@@ -236,6 +236,7 @@ struct kbs_session_stats {
 	u64	errors;
 	u64	mem_waits;
 	u64	checksums;	/* wrong checksums */
+	u64	stale;		/* commands that were sent again */
 };
 
 /* Numbers of active requests and operations. */
@@ -252,9 +253,8 @@ struct kbs_squeue {
 	struct kulp_queue		*q;
 	fi_addr_t		peer;
 	bool			has_peer;
-	bool			proven;		/* a command was tagged with cmd_nonce */
 	u64			cmd_nonce;	/* of tags: see tag.h */
-	u64			reply_nonce;	/* the client's, from the latest PROVE */
+	u64			reply_nonce;	/* the client's, from PROVE; changes under lock */
 	u32			credits;
 	struct kbs_req		*reqs;		/* depth */
 	struct kbs_reply_op	*replies;	/* depth */
@@ -266,9 +266,11 @@ struct kbs_squeue {
 	struct list_head	free_replies;
 	struct list_head	want_reply;	/* kbs_req that wait for a free reply */
 	bool			pinging;	/* @ping is outstanding */
+	bool			proven;		/* PROVE was received */
+	u64			alive;		/* generation of the latest KEEP_ALIVE */
 	struct kbs_session_stats	stats;
 	/* Not under the lock */
-	unsigned long		heard;		/* time of the latest command, in jiffies */
+	unsigned long		heard;		/* time of the latest new command, in jiffies */
 	struct kbs_chunks	chunks;
 };
 
@@ -377,9 +379,9 @@ void kbs_req_end(struct kbs_req *req, int err);
 
 /* --- srv_cmd.c --- */
 
-bool kbs_session_sent(struct kbs_session *s, void *buf, const struct kofiblk_cmd_msg *msg);
-struct kbs_req *kbs_session_command(struct kbs_session *s, struct kulp_queue *q,
-				    const struct kofiblk_cmd_msg *msg);
+bool kbs_session_sent(struct kbs_session *s, const struct kulp_queue *q, void *buf,
+		      const struct kofiblk_cmd_msg *msg);
+struct kbs_req *kbs_session_command(struct kbs_session *s, const struct kofiblk_cmd_msg *msg);
 
 /* --- srv_sum.c --- */
 

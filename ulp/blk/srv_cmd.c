@@ -56,41 +56,42 @@ static void kbs_count(struct kbs_session_stats *stats, const struct kofiblk_cmd_
 	}
 }
 
-/* Return: how the client violated the protocol, or NULL. */
-static const char *kbs_req_take(struct kbs_req *req, const struct kofiblk_cmd_msg *msg, bool *taken)
+/*
+ * Take a command into its slot. A copy of an earlier one is only counted, because anyone who
+ * listens can send it. Return: whether the command is new and the session works.
+ */
+static bool kbs_req_take(struct kbs_req *req, const struct kofiblk_cmd_msg *msg)
 {
 	struct kbs_squeue *sq = req->sq;
-	const char *wrong = NULL;
-	bool live;
+	bool live, fresh;
 
 	spin_lock_bh(&sq->lock);
 	live = kbs_session_works(sq->s);
-	if (live && req->state != KBS_REQ_FREE) {
-		wrong = "a slot in use";
-	} else if (live && req->used && KOFIBLK_ID_GEN(msg->id) <= KOFIBLK_ID_GEN(req->cmd.id)) {
-		wrong = "an old generation";
-	} else if (live) {
-		*taken = true;
+	fresh = req->state == KBS_REQ_FREE &&
+		!(req->used && KOFIBLK_ID_GEN(msg->id) <= KOFIBLK_ID_GEN(req->cmd.id));
+	if (live && fresh) {
 		req->state = KBS_REQ_BUSY;
 		req->used = true;
 		req->cmd = *msg;
 		sq->load.in_flight++;
 		kbs_count(&sq->stats, msg);
+		WRITE_ONCE(sq->heard, jiffies);
+	} else if (live) {
+		sq->stats.stale++;
 	}
 	spin_unlock_bh(&sq->lock);
-	return wrong;
+	return live && fresh;
 }
 
+/* Return: how the client violated the protocol, or NULL. */
 static const char *kbs_request(struct kbs_req *req, const struct kofiblk_cmd_msg *msg,
 			       struct kbs_req **begin)
 {
 	struct kbs_session *s = req->sq->s;
 	const char *wrong = kbs_cmd_violates(s, msg);
-	bool taken = false;
 	int err;
 
-	wrong = wrong ?: kbs_req_take(req, msg, &taken);
-	if (!taken)
+	if (wrong || !kbs_req_take(req, msg))
 		return wrong;
 	if (msg->data)
 		memcpy(page_address(req->inline_page), msg->data, msg->bytes);
@@ -102,7 +103,8 @@ static const char *kbs_request(struct kbs_req *req, const struct kofiblk_cmd_msg
 	return NULL;
 }
 
-static const char *kbs_fetched(struct kbs_req *req, const struct kofiblk_cmd_msg *msg)
+/* Without an offer of data, FETCHED is a copy, too. */
+static void kbs_fetched(struct kbs_req *req, const struct kofiblk_cmd_msg *msg)
 {
 	struct kbs_squeue *sq = req->sq;
 	bool ready, live;
@@ -110,30 +112,33 @@ static const char *kbs_fetched(struct kbs_req *req, const struct kofiblk_cmd_msg
 	spin_lock_bh(&sq->lock);
 	live = kbs_session_works(sq->s);
 	ready = live && req->state == KBS_REQ_READY && req->cmd.id == msg->id;
-	if (ready)
+	if (ready) {
 		req->state = KBS_REQ_BUSY;
+		WRITE_ONCE(sq->heard, jiffies);
+	} else if (live) {
+		sq->stats.stale++;
+	}
 	spin_unlock_bh(&sq->lock);
 	if (ready)
 		kbs_req_inval(req);
-	return ready || !live ? NULL : "a FETCHED without an offer of data";
 }
 
 /*
- * Check the tag of a command. Return: whether the client of the session sent it, and has received
- * the nonce of the queue at the endpoint that it named. It has no nonce yet when it sends PROVE,
- * which gets one small reply and starts no transfer.
+ * Check the tag of a command. Return: whether the client of the session sent it to the queue that
+ * it names, and has received the nonce of the queue at the endpoint that the client named during
+ * set-up. It has no nonce yet when it sends PROVE, which gets one small reply and starts no
+ * transfer.
  */
-bool kbs_session_sent(struct kbs_session *s, void *buf, const struct kofiblk_cmd_msg *msg)
+bool kbs_session_sent(struct kbs_session *s, const struct kulp_queue *q, void *buf,
+		      const struct kofiblk_cmd_msg *msg)
 {
 	struct kbs_squeue *sq = &s->queues[msg->queue];
-	bool prove = msg->op == KOFIBLK_OP_PROVE;
+	u64 nonce;
 
-	if (msg->queue >= s->nqueues || (prove && READ_ONCE(sq->proven)) ||
-	    !kofiblk_cmd_signed(buf, msg, prove ? 0 : sq->cmd_nonce, &s->keys))
+	if (msg->queue >= s->nqueues || sq->q != q)
 		return false;
-	if (!prove && !READ_ONCE(sq->proven))
-		WRITE_ONCE(sq->proven, true);
-	return true;
+	nonce = msg->op == KOFIBLK_OP_PROVE ? 0 : sq->cmd_nonce;
+	return kofiblk_cmd_signed(buf, msg, nonce, &s->keys);
 }
 
 /*
@@ -141,27 +146,20 @@ bool kbs_session_sent(struct kbs_session *s, void *buf, const struct kofiblk_cmd
  * the command starts, or NULL. The caller calls kbs_req_begin() for it after rcu_read_unlock(),
  * because the active request then keeps the session.
  */
-struct kbs_req *kbs_session_command(struct kbs_session *s, struct kulp_queue *q,
-				    const struct kofiblk_cmd_msg *msg)
+struct kbs_req *kbs_session_command(struct kbs_session *s, const struct kofiblk_cmd_msg *msg)
 {
+	struct kbs_squeue *sq = &s->queues[msg->queue];
 	struct kbs_req *req, *begin = NULL;
 	const char *wrong = NULL;
-	struct kbs_squeue *sq;
 
-	if (msg->queue >= s->nqueues || s->queues[msg->queue].q != q) {
-		kbs_session_violated(s, "a command on another queue");
-		return NULL;
-	}
 	trace_kofiblk_srv_cmd(msg);
-	sq = &s->queues[msg->queue];
-	WRITE_ONCE(sq->heard, jiffies);
 	req = &sq->reqs[KOFIBLK_ID_SLOT(msg->id)];
 	if (msg->op == KOFIBLK_OP_KEEP_ALIVE || msg->op == KOFIBLK_OP_PROVE)
 		kbs_ping(sq, msg);
 	else if (KOFIBLK_ID_SLOT(msg->id) >= s->limits.depth)
 		wrong = "a slot out of range";
 	else if (msg->op == KOFIBLK_OP_FETCHED)
-		wrong = kbs_fetched(req, msg);
+		kbs_fetched(req, msg);
 	else
 		wrong = kbs_request(req, msg, &begin);
 	if (wrong)

@@ -270,9 +270,26 @@ static void kbs_ping_done(struct kulp_queue *q, struct kulp_op *op, int err, siz
 	spin_unlock_bh(&sq->lock);
 }
 
+/* Return: whether KEEP_ALIVE or PROVE is new. There is one PROVE for each queue. */
+static bool kbs_ping_take(struct kbs_squeue *sq, const struct kofiblk_cmd_msg *msg)
+{
+	lockdep_assert_held(&sq->lock);
+	if (msg->op == KOFIBLK_OP_PROVE) {
+		if (sq->proven)
+			return false;
+		sq->proven = true;
+		sq->reply_nonce = msg->key;
+	} else {
+		if (KOFIBLK_ID_GEN(msg->id) <= sq->alive)
+			return false;
+		sq->alive = KOFIBLK_ID_GEN(msg->id);
+	}
+	return true;
+}
+
 /*
  * Reply to KEEP_ALIVE or PROVE. On each queue only one such reply is sent at a time. Messages that
- * arrive meanwhile get none.
+ * arrive meanwhile get none, and neither do copies of earlier ones.
  */
 void kbs_ping(struct kbs_squeue *sq, const struct kofiblk_cmd_msg *msg)
 {
@@ -285,18 +302,21 @@ void kbs_ping(struct kbs_squeue *sq, const struct kofiblk_cmd_msg *msg)
 	};
 	struct kbs_reply_op *ping = &sq->ping;
 	struct kbs_session *s = sq->s;
-	bool answer;
+	bool fresh, answer;
 
 	spin_lock_bh(&sq->lock);
-	answer = kbs_ping_works(s) && !sq->pinging;
+	fresh = kbs_ping_take(sq, msg);
+	if (fresh)
+		WRITE_ONCE(sq->heard, jiffies);
+	else
+		sq->stats.stale++;
+	answer = fresh && kbs_ping_works(s) && !sq->pinging;
 	sq->pinging |= answer;
 	sq->load.in_flight += answer;
 	sq->load.posted += answer;
 	spin_unlock_bh(&sq->lock);
 	if (!answer)
 		return;
-	if (msg->op == KOFIBLK_OP_PROVE)
-		sq->reply_nonce = msg->key;
 	ping->rma.op.post = kbs_ping_post;
 	ping->rma.op.done = kbs_ping_done;
 	ping->len = kofiblk_build_reply(&ping->wire->reply, &reply);

@@ -112,8 +112,8 @@ static void kbs_received(struct kulp_queue *q, void *buf, size_t len)
 	rcu_read_lock();
 	if (!kofiblk_parse_cmd(buf, len, &msg))
 		s = kbs_session_find(msg.session);
-	if (s && kbs_session_sent(s, buf, &msg)) {
-		req = kbs_session_command(s, q, &msg);
+	if (s && kbs_session_sent(s, q, buf, &msg)) {
+		req = kbs_session_command(s, &msg);
 	} else {
 		atomic64_inc(&kbs_stray);
 		trace_kofiblk_srv_stray(len);
@@ -348,6 +348,9 @@ static void kbs_session_gone(struct kbs_session *s)
 		WRITE_ONCE(s->export->conf.nsessions, s->export->conf.nsessions - 1);
 	wake_up_all(&kbs_wait);
 	mutex_unlock(&kbs_lock);
+	/* It isn't in the hash any more, so nobody checks tags. */
+	memzero_explicit(&s->keys, sizeof(s->keys));
+	memzero_explicit(s->proof, sizeof(s->proof));
 	kfree_rcu(s, rcu);
 }
 
@@ -487,14 +490,15 @@ int kbs_sessions_show(struct seq_file *m, void *unused)
 		if (state >= KBS_SESSION_LIVE && s->fabric)
 			kbs_session_load(s, &load, &stats);
 		seq_printf(m,
-			   "client=%s export=%s peer=%s state=%s queues=%u depth=%u caps=%#x io=%u in_flight=%u memory=%u reads=%llu read_bytes=%llu writes=%llu write_bytes=%llu others=%llu errors=%llu waits=%llu checksums=%llu\n",
+			   "client=%s export=%s peer=%s state=%s queues=%u depth=%u caps=%#x io=%u in_flight=%u memory=%u reads=%llu read_bytes=%llu writes=%llu write_bytes=%llu others=%llu errors=%llu waits=%llu checksums=%llu stale=%llu\n",
 			   s->turn ? s->hello.client : "?",
 			   s->turn ? s->hello.export : "?", s->conn.name,
 			   kbs_session_states[state], s->nqueues,
 			   s->limits.depth, s->limits.caps, load.io,
 			   load.in_flight, load.memory, stats.reads,
 			   stats.read_bytes, stats.writes, stats.write_bytes,
-			   stats.others, stats.errors, stats.mem_waits, stats.checksums);
+			   stats.others, stats.errors, stats.mem_waits, stats.checksums,
+			   stats.stale);
 	}
 	spin_unlock_bh(&kbs_sessions_lock);
 	seq_printf(m, "stray=%llu\n", (u64)atomic64_read(&kbs_stray));

@@ -382,6 +382,7 @@ class Server:
         self.talk = None
         self.sessions = self.wrong_sums = self.wrong_tags = 0
         self.session = self.nonce = 0
+        self.said = []
         self.keys = bytes(32)
         self.queue = []
         self.wake = threading.Condition()
@@ -392,6 +393,9 @@ class Server:
 
     def hello(self, message):
         self.client = dict(zip(("qpn", "pad", "qkey"), struct.unpack_from("<HHI", message, 256)))
+        # The endpoint of a second queue, if the client wants one.
+        self.other = (struct.unpack_from("<HHI", message, 288) if len(message) > 288 else
+                      (0, 0, 0))
         self.asked = {"caps": struct.unpack_from("<I", message, 208)[0],
                       "keep_alive": struct.unpack_from("<I", message, 220)[0]}
         with self.device.lock:
@@ -428,7 +432,13 @@ class Server:
                 self.behave.command(self, cmd)
 
     def say(self, message):
+        self.said.append(message)
         return self.device.ask(Device.SEND, self.client["qpn"], self.client["qkey"], message)[0]
+
+    def say_again(self, message):
+        """Send a message to both endpoints."""
+        self.device.ask(Device.SEND, self.client["qpn"], self.client["qkey"], message)
+        self.device.ask(Device.SEND, self.other[0], self.other[2], message)
 
     def reply(self, cmd, data=b"", **change):
         fields = {"version": 4, "op": cmd.op, "flags": 0, "status": 0, "queue": cmd.queue,
@@ -847,6 +857,37 @@ def tags(server):
     refused(server, "endpoints that don't answer", server.behave, "", errno.ETIMEDOUT)
 
 
+def copies(server):
+    """Right messages that come again, as those who listen on the network can send them."""
+    server.behave = Behaviour()
+    with Disk(",queues=2") as disk:
+        before = server.sessions
+        server.said.clear()
+        data = os.urandom(65536)
+        disk.write(0, data)
+        report(disk.read(0, 65536) == data and disk.read(0, 4096) == data[:4096],
+               "a disk is written and read")
+        # Until a message shows that the server lives.
+        end = time.monotonic() + 10
+        while time.monotonic() < end and not any(m[1] == KEEP_ALIVE for m in server.said):
+            time.sleep(0.1)
+        said = {message[1]: message for message in server.said}
+        report({READ, WRITE, KEEP_ALIVE} <= set(said), f"replies to {sorted(said)} were sent")
+        report(server.other[0] not in (0, server.client["qpn"]),
+               f"the client has another endpoint: {server.other}")
+        stale = disk.counter("stale")
+        for message in said.values():
+            server.say_again(message)
+        end = time.monotonic() + 5
+        while disk.counter("stale") < stale + 2 * len(said) and time.monotonic() < end:
+            time.sleep(0.05)
+        report(disk.counter("stale") == stale + 2 * len(said),
+               f"copies of {len(said)} replies at both endpoints are counted: "
+               f"{disk.counter('stale') - stale}")
+        report(disk.read(4096, 65536 - 4096) == data[4096:] and server.sessions == before and
+               disk.attribute("state") == "live", "and don't end the session")
+
+
 def wrong_place(server, cmd, _data):
     other = server.store[cmd.offset + 512:cmd.offset + 512 + cmd.bytes]
     server.write_to(cmd, bytes(other))
@@ -915,6 +956,7 @@ def main():
     silence(server)
     checksums(server)
     tags(server)
+    copies(server)
     print(f"1..{count}")
 
 
