@@ -51,10 +51,12 @@ silent()
 # healthy WHAT: check that the first disk didn't notice
 healthy()
 {
+	other=$DISK
 	DISK=kofiblk0
 	requests=$(counter requests)
 	check "the other disk's requests are handled $1" wait_for 20 requests_after $((requests + 100))
 	check "the other disk kept its session $1" [ "$(attribute reconnects)" = 0 ]
+	DISK=$other
 }
 
 read_one()
@@ -71,7 +73,6 @@ not_live()
 # either side lets a device do nothing
 sick()
 {
-	DISK=kofiblk1
 	before
 	read_one &
 	reader=$!
@@ -84,11 +85,9 @@ sick()
 	healthy "while the device is silent"
 	at "$1" silent 0
 	meet "$1-again"
-	DISK=kofiblk1
 	check "the disk has a session again" wait_for 120 session_after "$was"
 	check "all its reads end" wait $reader $another
 	healthy "after the device was silent"
-	DISK=kofiblk1
 }
 
 client_runs()
