@@ -534,6 +534,13 @@ class Disk:
     def counter(self, name):
         return int((self.sys / "kofiblk_stats" / name).read_text())
 
+    def counts(self, name, value):
+        """Wait until a counter has a value: a message is acknowledged before it is handled."""
+        end = time.monotonic() + 5
+        while self.counter(name) < value and time.monotonic() < end:
+            time.sleep(0.05)
+        return self.counter(name) == value
+
 
 def failure(function, *args):
     """Return: the errno that the function fails with, or 0."""
@@ -689,7 +696,7 @@ def harmless(server, disk):
         forged = disk.counter("forged")
         for change in ({"tag": 0}, {"tag": 1 << 63}, {"queue": 1}):
             inline(s, c, bytes(4096), **change)
-        report(disk.counter("forged") == forged + 3, "replies with a wrong tag are counted")
+        report(disk.counts("forged", forged + 3), "replies with a wrong tag are counted")
         for change in ({"session": c.session ^ 1}, {"id": c.id + (1 << 16)},
                        {"id": c.id ^ (1 << 40)}, {"version": 9}, {"op": 99}, {"status": 99},
                        {"flags": 0xff00}):
@@ -878,10 +885,7 @@ def copies(server):
         stale = disk.counter("stale")
         for message in said.values():
             server.say_again(message)
-        end = time.monotonic() + 5
-        while disk.counter("stale") < stale + 2 * len(said) and time.monotonic() < end:
-            time.sleep(0.05)
-        report(disk.counter("stale") == stale + 2 * len(said),
+        report(disk.counts("stale", stale + 2 * len(said)),
                f"copies of {len(said)} replies at both endpoints are counted: "
                f"{disk.counter('stale') - stale}")
         report(disk.read(4096, 65536 - 4096) == data[4096:] and server.sessions == before and
