@@ -540,6 +540,57 @@ static void loss_dead_again(struct kunit *test)
 	expect_whole(test, &pair->end[1]);
 }
 
+/*
+ * Without order no message waits for one that was lost, so a peer that has died, or has lost a
+ * message while it was removed, works when it is inserted again.
+ */
+static void loss_revived(struct kunit *test)
+{
+	const struct rdm_opts opts = { .no_order = true };
+	struct rdm_pair *pair;
+	struct rdm_end *end;
+	struct other o;
+	int way, n;
+
+	for (way = 0; way < 5; way++) {
+		pair = rdm_pair_new(test, &opts);
+		/* It doesn't know what was lost. */
+		pair->theirs.off = true;
+		o = first(pair);
+		end = &pair->end[way == 4];
+		rdm_of(end)->backoffs.first_us = USEC_PER_SEC;
+		expect_works(test, pair);
+		if (way == 4)
+			garbage(pair, &o);
+		else
+			KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 1), 0);
+		/* 0: dead; 1: removed while parked; 2 and 3: lost before or after the insertion. */
+		for (n = 0; n < 2 && way < 2 && end->qp->nsent; n++) {
+			efake_wr_done(efake_sent(end->qp, 0), way ? KEFA_STATUS_RNR : 13);
+			efake_settle();
+		}
+		if (!way)
+			KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 2), -EHOSTUNREACH);
+		KUNIT_EXPECT_EQ(test, fi_av_remove(end->av, &end->peer, 1, 0), 0);
+		if (way == 2)
+			efake_wr_done(efake_sent(end->qp, 0), 13);
+		efake_settle_all();
+		KUNIT_ASSERT_EQ(test, fi_av_insert(end->av, &pair->end[end == pair->end].name, 1,
+						   &end->peer, 0, NULL), 1);
+		if (way == 3)
+			efake_wr_done(efake_sent(end->qp, 0), 13);
+		efake_settle_all();
+		if (way < 4)
+			rdm_expect_error(test, end, 1, way ? ECANCELED : ETIMEDOUT);
+		expect_works(test, pair);
+		KUNIT_EXPECT_EQ(test, back(pair, 8, 0), 0);
+		rdm_run(pair);
+		rdm_expect(test, &pair->end[1], 9, 8);
+		expect_whole(test, end);
+		finish(test, pair);
+	}
+}
+
 /* A directed receive isn't matched by the next peer at the index of a removed address. */
 static void loss_directed(struct kunit *test)
 {
@@ -897,6 +948,7 @@ static struct kunit_case loss_cases[] = {
 	KUNIT_CASE(loss_handle),
 	KUNIT_CASE(loss_address),
 	KUNIT_CASE(loss_dead_again),
+	KUNIT_CASE(loss_revived),
 	KUNIT_CASE(loss_directed),
 	KUNIT_CASE(loss_room),
 	KUNIT_CASE(loss_liar),

@@ -96,8 +96,10 @@ static struct fi_info *pair_info(struct kunit *test, struct rdm_pair *pair,
 	KUNIT_ASSERT_NOT_NULL(test, info);
 	if (opts->caps)
 		info->caps = opts->caps;
-	if (opts->no_order)
+	if (opts->no_order) {
 		info->rx_attr->msg_order = 0;
+		info->tx_attr->msg_order = 0;
+	}
 	if (opts->tx_size)
 		info->tx_attr->size = opts->tx_size;
 	return info;

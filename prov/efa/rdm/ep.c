@@ -463,6 +463,8 @@ static int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct
 	ret = kefa_rdm_peers_init(rdm);
 	if (ret)
 		goto err_free;
+	rdm->peers.revive = !((info->tx_attr->msg_order | info->rx_attr->msg_order) &
+			      FI_ORDER_SAS);
 	ret = kefa_ep_add(&rdm->ep);
 	if (ret)
 		goto err_peers;

@@ -536,6 +536,10 @@ int kefa_rdm_peer_add(struct kefa_av_user *user, const struct kefa_peer *peer)
 	spin_lock_bh(&rdm->ep.lock);
 	/* The address may belong to a peer that exists already. */
 	got = kefa_peers_same(&rdm->peers, new);
+	if (got && got->state == KEFA_RPEER_DEAD && rdm->peers.revive) {
+		kefa_rdm_peer_gone(rdm, got, true, ECANCELED);
+		got = NULL;
+	}
 	had_ah = got && got->ah;
 	got = kefa_peers_insert(&rdm->peers, new, ah);
 	trace_kefa_rpeer(&rdm->ep, got->id, peer->key.qpn, "inserted", 0);

@@ -386,13 +386,15 @@ struct kefa_rpeer *kefa_peers_same(struct kefa_peers *peers, const struct kefa_r
 
 /*
  * The peer has an address handle: continue in the state that its tomb remembered, or begin. A peer
- * for which a message was lost is dead.
+ * for which a message was lost is dead, if it may wait for that message.
  */
 static void kefa_rpeer_connect(struct kefa_peers *peers, struct kefa_rpeer *peer,
 			       struct kefa_ah *ah)
 {
 	peer->ah = ah;
 	kefa_rpeer_set_state(peers, peer, KEFA_RPEER_KNOWN);
+	if (peers->revive)
+		peer->flags &= ~KEFA_RPEER_LOST;
 	if (peer->flags & KEFA_RPEER_LOST)
 		kefa_rpeer_set_state(peers, peer, KEFA_RPEER_DEAD);
 	else if (peer->flags & KEFA_RPEER_SHAKEN)
@@ -522,12 +524,15 @@ struct kefa_rpeer *kefa_peers_victim(struct kefa_peers *peers)
  * Context: Under @peers->lock.
  * Return: the peer that has the address now, which the caller kills, because its message numbers
  * have a gap; or NULL if there is none: then a tomb says that the peer is dead if it comes back.
+ * Also NULL with kefa_peers.revive, as nobody waits for the message.
  */
 struct kefa_rpeer *kefa_peers_lost(struct kefa_peers *peers, const struct kefa_rpeer *gone)
 {
 	struct kefa_rpeer *peer = kefa_peers_same(peers, gone);
 	struct kefa_tomb *tomb;
 
+	if (peers->revive)
+		return NULL;
 	tomb = peer ? NULL : kefa_tomb_find(peers, gone->by_conn.key, gone->gid);
 	if (tomb)
 		tomb->flags |= KEFA_RPEER_LOST;

@@ -179,6 +179,8 @@ struct kefa_peers_stats {
  * @strangers: number of peers in KEFA_RPEER_STRANGER
  * @ntombs: number of entries of @tombs
  * @tombs_max: maximum of @ntombs
+ * @revive: a dead peer lives again when its address is inserted again, as neither side has
+ *	FI_ORDER_SAS, so no message waits for one that was lost
  * @ids: used values of kefa_rpeer.id
  * @lru: peers that may be evicted, longest silent first
  * @fifo: entries of @tombs, oldest first
@@ -199,6 +201,7 @@ struct kefa_peers {
 	u32			strangers;
 	u32			ntombs;
 	u32			tombs_max;
+	bool			revive;
 	struct ida		ids;
 	struct list_head	lru;
 	struct list_head	fifo;
