@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Library for ULPs, kofi_ulp.ko, namespace KOFI_ULP: a device's objects and its queues, and
- * posting of operations that wait if a queue is full.
+ * posting of operations that wait if a queue is full. Messages aren't ordered, on any fabric.
  *
  * A kulp_fabric is a device, opened once for a role and shared by disks or sessions,
  * with one kulp_queue (an endpoint and its completion queue) for each interrupt
@@ -85,6 +85,8 @@ struct kulp_select {
  * @max_rma: longest RDMA transfer in bytes
  * @can_write: the device supports RDMA writes
  * @can_imm: the device supports RDMA writes with 32 bits of immediate data
+ * @usual: a kulp_select that doesn't name a fabric gets this one
+ * @parts: a message can have several packets, so that a receive ends with its sender
  * @owner: name of the only user, or NULL
  * @gone: nothing more can be posted. An int, as some architectures have no 8-bit xchg()
  * @nqueues: number of @queues
@@ -105,6 +107,8 @@ struct kulp_fabric {
 	size_t			max_rma;
 	bool			can_write;
 	bool			can_imm;
+	bool			usual;
+	bool			parts;
 	char			*owner;
 	int			gone;
 	u16			nqueues;
@@ -116,6 +120,19 @@ struct kulp_fabric {
 	struct list_head	list;
 	unsigned int		refs;
 };
+
+/**
+ * kulp_fabric_protocol() - get the wire protocol of a device's endpoints
+ * @f: the device
+ *
+ * Two fabrics of a provider may have addresses of the same format, and different protocols.
+ * Context: Any.
+ * Return: a number that is the same for both ends if they can communicate: FI_PROTO and version.
+ */
+static inline u32 kulp_fabric_protocol(const struct kulp_fabric *f)
+{
+	return f->info->ep_attr->protocol << 16 | (u16)f->info->ep_attr->protocol_version;
+}
 
 /**
  * enum kulp_lane - FIFOs of operations that wait for the same resource

@@ -40,6 +40,8 @@ static struct scene {
 	/* Devices that were asked for. */
 	u64			caps[2];
 	unsigned int		asked;
+	bool			writes[2];	/* fabrics "first" and "second" have writes */
+	bool			present;
 	/* Transfers. */
 	struct fid_ep		ep;
 	struct kulp_rma		rma;
@@ -109,7 +111,21 @@ static const struct kulp_role scene_collector = {
 
 static const struct kulp_select any;
 
-/* The search for a device, which finds none. A case may look for an open device meanwhile. */
+static int scene_found(const struct fi_info *hints, const char *name, bool writes,
+		       struct fi_info **info)
+{
+	const char *wanted = hints->fabric_attr->name;
+
+	if ((wanted && strcmp(wanted, name)) || (hints->caps & FI_WRITE && !writes))
+		return -ENODATA;
+	*info = fi_allocinfo_for("scene", name, "device");
+	return *info ? 0 : -ENOMEM;
+}
+
+/*
+ * The search for a device, which finds none unless a case has made one present, with two fabrics.
+ * A case may look for an open device meanwhile.
+ */
 static int scene_getinfo(u32 version, const char *node, const char *service, u64 flags,
 			 const struct fi_info *hints, struct fi_info **info)
 {
@@ -119,7 +135,10 @@ static int scene_getinfo(u32 version, const char *node, const char *service, u64
 	}
 	if (scene->asked < ARRAY_SIZE(scene->caps))
 		scene->caps[scene->asked++] = hints->caps;
-	return -ENODATA;
+	if (!scene->present)
+		return -ENODATA;
+	return scene_found(hints, "first", scene->writes[0], info) ?
+	       scene_found(hints, "second", scene->writes[1], info) : 0;
 }
 
 static int scene_close(struct fid *fid)
@@ -238,6 +257,42 @@ static void failed_receives(struct kunit *test)
 	kulp_recv_done(&scene->queue, &recv.op, -ECANCELED, 0);
 	KUNIT_EXPECT_EQ(test, scene->posts, 1U);
 	KUNIT_EXPECT_EQ(test, scene->gones, 1U);
+}
+
+/* Where messages have several packets, receives end with their senders. */
+static void failed_senders(struct kunit *test)
+{
+	struct kulp_recv recv = { .op.post = scene_post };
+
+	scene->refusals = 0;
+	scene->fabric.parts = true;
+	kulp_recv_done(&scene->queue, &recv.op, -ECONNRESET, 0);
+	kulp_recv_done(&scene->queue, &recv.op, -EMSGSIZE, 0);
+	KUNIT_EXPECT_EQ(test, scene->posts, 2U);
+	KUNIT_EXPECT_EQ(test, scene->fabric.gone, 0);
+	KUNIT_EXPECT_EQ(test, scene->received, 0U);
+	kulp_recv_done(&scene->queue, &recv.op, -ENODEV, 0);
+	flush_work(&scene->fabric.gone_work);
+	KUNIT_EXPECT_EQ(test, scene->posts, 2U);
+	KUNIT_EXPECT_EQ(test, scene->gones, 1U);
+}
+
+/* On some fabrics immediate data consumes no receive. */
+static void data_alone(struct kunit *test)
+{
+	int user = 5;
+
+	KUNIT_EXPECT_EQ(test, kulp_user_add(&scene->queue, &user), 0);
+	scene->entry = (struct fi_cq_data_entry){
+		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, .data = 0x1234,
+	};
+	scene->entries = 1;
+	kulp_cq_drain(&scene->cq, &scene->queue);
+	KUNIT_EXPECT_EQ(test, scene->written, 1U);
+	KUNIT_EXPECT_PTR_EQ(test, scene->user, (void *)&user);
+	KUNIT_EXPECT_EQ(test, scene->data, 0x1234U);
+	KUNIT_EXPECT_EQ(test, scene->posts, 0U);
+	kulp_user_del(&scene->queue, &user);
 }
 
 static int scene_post_closing(struct kulp_queue *q, struct kulp_op *op)
@@ -627,10 +682,73 @@ static void devices_asked_for(struct kunit *test)
 	scene->asked = 0;
 	f.role = &scene_role;
 	KUNIT_EXPECT_EQ(test, kulp_fabric_open(&f, &any), -ENODATA);
-	KUNIT_EXPECT_EQ(test, scene->asked, 2U);
-	KUNIT_EXPECT_TRUE(test, scene->caps[0] & FI_WRITE);
-	KUNIT_EXPECT_FALSE(test, scene->caps[1] & FI_WRITE);
-	KUNIT_EXPECT_TRUE(test, scene->caps[1] & FI_READ);
+	KUNIT_EXPECT_EQ(test, scene->asked, 1U);
+	KUNIT_EXPECT_FALSE(test, scene->caps[0] & FI_WRITE);
+	KUNIT_EXPECT_TRUE(test, scene->caps[0] & FI_READ);
+}
+
+/*
+ * Both ends of a session choose a fabric by themselves. So a fabric that isn't named is the first
+ * one, whether its device has writes or not.
+ */
+static void fabrics_chosen(struct kunit *test)
+{
+	static const struct {
+		char	*name;
+		bool	writes[2];
+		char	*chosen;
+		bool	can_write, usual;
+	} rows[] = {
+		{ NULL, { false, true }, "first", false, true },
+		{ NULL, { true, true }, "first", true, true },
+		{ "first", { true, true }, "first", true, true },
+		{ "second", { true, true }, "second", true, false },
+		{ "second", { true, false }, "second", false, false },
+	};
+	const u64 caps = FI_MSG | FI_RMA | FI_READ | FI_REMOTE_READ;
+	struct kulp_select select = {};
+	struct kulp_fabric f;
+	int i;
+
+	scene->present = true;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		f = (struct kulp_fabric){ .role = &scene_role };
+		select.fabric = rows[i].name;
+		memcpy(scene->writes, rows[i].writes, sizeof(scene->writes));
+		KUNIT_ASSERT_EQ(test, kulp_fabric_choose(&f, &select, caps), 0);
+		KUNIT_EXPECT_STREQ(test, f.info->fabric_attr->name, rows[i].chosen);
+		KUNIT_EXPECT_EQ(test, f.can_write, rows[i].can_write);
+		KUNIT_EXPECT_EQ(test, kulp_fabric_usual(&f, &select, caps), rows[i].usual);
+		fi_freeinfo(f.info);
+	}
+	f = (struct kulp_fabric){ .role = &scene_role };
+	select.fabric = "third";
+	KUNIT_EXPECT_EQ(test, kulp_fabric_choose(&f, &select, caps), -ENODATA);
+}
+
+/* A user that names no fabric doesn't get another one because that is open. */
+static void fabrics_known(struct kunit *test)
+{
+	struct kulp_fabric *f = &scene->fabric;
+	struct kulp_select select = {};
+
+	f->info->fabric_attr->name = kstrdup("second", GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, f->info->fabric_attr->name);
+	f->usual = false;
+	mutex_lock(&kulp_fabrics_lock);
+	list_add(&f->list, &kulp_fabrics);
+	mutex_unlock(&kulp_fabrics_lock);
+	KUNIT_EXPECT_NULL(test, kulp_fabric_known(&scene_role, &select));
+	select.fabric = "first";
+	KUNIT_EXPECT_NULL(test, kulp_fabric_known(&scene_role, &select));
+	select.fabric = "second";
+	KUNIT_EXPECT_PTR_EQ(test, kulp_fabric_known(&scene_role, &select), f);
+	f->usual = true;
+	select.fabric = NULL;
+	KUNIT_EXPECT_PTR_EQ(test, kulp_fabric_known(&scene_role, &select), f);
+	mutex_lock(&kulp_fabrics_lock);
+	list_del(&f->list);
+	mutex_unlock(&kulp_fabrics_lock);
 }
 
 static int fabric_init(struct kunit *test)
@@ -642,6 +760,7 @@ static int fabric_init(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, scene);
 	f = &scene->fabric;
 	f->role = &scene_role;
+	f->usual = true;
 	f->queues = &scene->queue;
 	f->nqueues = 1;
 	f->info = fi_allocinfo();
@@ -677,6 +796,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(closed_by_two),
 	KUNIT_CASE(received_while_closed),
 	KUNIT_CASE(failed_receives),
+	KUNIT_CASE(failed_senders),
+	KUNIT_CASE(data_alone),
 	KUNIT_CASE(closed_while_pumped),
 	KUNIT_CASE(waits_end),
 	KUNIT_CASE(room_comes_later),
@@ -692,6 +813,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(transfer_is_refused),
 	KUNIT_CASE(drained_after_batches),
 	KUNIT_CASE(devices_asked_for),
+	KUNIT_CASE(fabrics_chosen),
+	KUNIT_CASE(fabrics_known),
 	{}
 };
 

@@ -244,7 +244,6 @@ static void kulp_cq_drain(struct fid_cq *cq, void *context)
 		n = fi_cq_read(cq, done, KULP_BATCH);
 		for (i = 0; i < n; i++) {
 			op = done[i].op_context;
-			/* Immediate data consumed a receive without a message. */
 			if (done[i].flags & FI_REMOTE_WRITE)
 				kulp_recv_written(q, op, done[i].data);
 			else
@@ -352,7 +351,15 @@ static int kulp_recv_post(struct kulp_queue *q, struct kulp_op *op)
 	return ret == -EMSGSIZE ? -EIO : ret;
 }
 
-/* A message that is too long is the peer's fault. Any other error is the device's. */
+/*
+ * A message that is too long is the peer's fault, as is one whose packets don't all arrive. Any
+ * other error is the device's.
+ */
+static bool kulp_recv_spoilt(const struct kulp_fabric *f, int err)
+{
+	return err == -EMSGSIZE || (f->parts && err != -ENODEV);
+}
+
 static void kulp_recv_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
 	struct kulp_recv *recv = container_of(op, struct kulp_recv, op);
@@ -361,7 +368,7 @@ static void kulp_recv_done(struct kulp_queue *q, struct kulp_op *op, int err, si
 		/* If @up is false, the handler may run concurrently with the final drain. */
 		if (READ_ONCE(q->up))
 			q->fabric->role->received(q, recv->buf, len);
-	} else if (err != -EMSGSIZE && READ_ONCE(q->up)) {
+	} else if (!kulp_recv_spoilt(q->fabric, err) && READ_ONCE(q->up)) {
 		kulp_fabric_lost(q->fabric);
 		return;
 	}
@@ -369,7 +376,10 @@ static void kulp_recv_done(struct kulp_queue *q, struct kulp_op *op, int err, si
 		kulp_submit(q, op);
 }
 
-/* Any peer that can reach the endpoint can send immediate data. */
+/*
+ * Any peer that can reach the endpoint can send immediate data. @op is a receive that the data has
+ * consumed without a message; or NULL, as some fabrics need none.
+ */
 static void kulp_recv_written(struct kulp_queue *q, struct kulp_op *op, u32 data)
 {
 	void *user;
@@ -381,7 +391,8 @@ static void kulp_recv_written(struct kulp_queue *q, struct kulp_op *op, u32 data
 	if (user && q->fabric->role->written)
 		q->fabric->role->written(user, data);
 	rcu_read_unlock();
-	kulp_submit(q, op);
+	if (op)
+		kulp_submit(q, op);
 }
 
 static int kulp_bufs_add(struct kulp_queue *q)
@@ -538,6 +549,46 @@ static int kulp_find(const struct kulp_select *select, u64 caps, struct fi_info 
 	return ret;
 }
 
+/* The fabric is chosen without regard to RDMA write, because the peer's device may differ. */
+static int kulp_fabric_choose(struct kulp_fabric *f, const struct kulp_select *select, u64 caps)
+{
+	struct kulp_select chosen = *select;
+	struct fi_info *info;
+	int ret;
+
+	ret = kulp_find(select, caps, &f->info);
+	if (ret || f->role->messages_only)
+		return ret;
+	chosen.fabric = f->info->fabric_attr->name;
+	ret = kulp_find(&chosen, caps | FI_WRITE | FI_REMOTE_WRITE, &info);
+	if (ret)
+		return ret == -ENODATA ? 0 : ret;
+	fi_freeinfo(f->info);
+	f->info = info;
+	f->can_write = true;
+	return 0;
+}
+
+/* Return: whether the device would have been opened with this fabric if none had been named. */
+static bool kulp_fabric_usual(const struct kulp_fabric *f, const struct kulp_select *select,
+			      u64 caps)
+{
+	const struct kulp_select unnamed = {
+		.prov	= f->info->fabric_attr->prov_name,
+		.domain	= f->info->domain_attr->name,
+	};
+	struct fi_info *info;
+	bool usual;
+
+	if (!select->fabric)
+		return true;
+	if (kulp_find(&unnamed, caps, &info))
+		return false;
+	usual = !strcmp(info->fabric_attr->name, f->info->fabric_attr->name);
+	fi_freeinfo(info);
+	return usual;
+}
+
 static size_t kulp_option(struct kulp_fabric *f, int option)
 {
 	size_t value, len = sizeof(value);
@@ -635,7 +686,8 @@ static void kulp_fabric_close(struct kulp_fabric *f)
 
 static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *select)
 {
-	const u64 read = FI_MSG | FI_RMA | FI_READ | FI_REMOTE_READ;
+	const u64 caps = f->role->messages_only ? FI_MSG :
+			 FI_MSG | FI_RMA | FI_READ | FI_REMOTE_READ;
 	struct fi_eq_attr eq_attr = {
 		.handler		= kulp_eq_handler,
 		.handler_context	= f,
@@ -644,15 +696,13 @@ static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *sel
 	u16 i, count;
 	int ret;
 
-	f->can_write = !f->role->messages_only;
-	ret = f->can_write ? kulp_find(select, read | FI_WRITE | FI_REMOTE_WRITE, &f->info) :
-			     kulp_find(select, FI_MSG, &f->info);
-	if (ret == -ENODATA && f->can_write) {
-		f->can_write = false;
-		ret = kulp_find(select, read, &f->info);
-	}
+	ret = kulp_fabric_choose(f, select, caps);
 	if (ret)
 		return ret;
+	f->usual = kulp_fabric_usual(f, select, caps);
+	/* So that the loss of a message doesn't end communication with its receiver for ever. */
+	f->info->tx_attr->msg_order = 0;
+	f->info->rx_attr->msg_order = 0;
 	f->can_imm = f->can_write &&
 		     f->info->domain_attr->cq_data_size >= sizeof(u32);
 	count = min3(num_online_cpus(), (unsigned int)f->role->max_queues,
@@ -673,6 +723,7 @@ static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *sel
 		return ret;
 	f->max_msg = kulp_option(f, FI_OPT_MAX_MSG_SIZE);
 	f->max_rma = kulp_option(f, FI_OPT_MAX_RMA_SIZE);
+	f->parts = f->info->nic && f->max_msg > f->info->nic->link_attr.mtu;
 	for (i = 0; i < count; i++) {
 		f->queues[i].recv_len = min(f->role->recv_len, f->max_msg);
 		f->queues[i].moved = jiffies;
@@ -732,7 +783,8 @@ static struct kulp_fabric *kulp_fabric_known(const struct kulp_role *role,
 		if (f->role == role && !READ_ONCE(f->gone) &&
 		    kulp_owned_by(f, select->owner) &&
 		    kulp_is(select->prov, f->info->fabric_attr->prov_name) &&
-		    kulp_is(select->fabric, f->info->fabric_attr->name) &&
+		    (select->fabric ? kulp_is(select->fabric, f->info->fabric_attr->name) :
+				      f->usual) &&
 		    kulp_is(select->domain, f->info->domain_attr->name)) {
 			f->refs++;
 			found = f;
