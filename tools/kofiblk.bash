@@ -31,6 +31,13 @@ _kofiblk_disks()
 	esac
 }
 
+# _kofiblk_names OPTION: print the names of providers, fabrics or domains that kofi_info lists
+_kofiblk_names()
+{
+	local field=${1/#prov/provider}
+	kofi_info 2> /dev/null | sed -n "s/^ *$field: //p" | sort -u
+}
+
 _kofiblk()
 {
 	local command=${COMP_WORDS[1]-} words
@@ -40,6 +47,8 @@ _kofiblk()
 	elif [[ $3 = --config || $3 = --secret-file || ${1##*/} = kofiblk-config && $2 != -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$2")
 		return
+	elif [[ $3 = --prov || $3 = --fabric || $3 = --domain ]]; then
+		words=$(_kofiblk_names "${3#--}")
 	elif [[ $2 = -* ]]; then
 		words=$(_kofiblk_options "$1" "$command")
 	else

@@ -4,12 +4,13 @@
 import os
 import pathlib
 import subprocess
+import tempfile
 import unittest
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
 
 
-def complete(*words):
+def complete(*words, path=TOOLS):
     """Return the words that bash offers in place of the last word."""
     text = """
         . "$0/kofiblk.bash"
@@ -19,7 +20,7 @@ def complete(*words):
         """
     run = subprocess.run(["bash", "-c", text, TOOLS, *words], stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, text=True, check=False,
-                         env={**os.environ, "PATH": f"{TOOLS}:{os.environ['PATH']}"})
+                         env={**os.environ, "PATH": f"{path}:{TOOLS}:{os.environ['PATH']}"})
     return run.stdout.split()
 
 
@@ -36,6 +37,18 @@ class Completion(unittest.TestCase):
         self.assertEqual(complete("kofiblk", "reset", "--fo"), [])
         self.assertEqual(complete("kofiblk-server", "status", "--j"), ["--json"])
         self.assertEqual(complete("kofiblk-server", "start", "--j"), [])
+
+    def test_names(self):
+        with tempfile.TemporaryDirectory() as fake:
+            path = pathlib.Path(fake) / "kofi_info"
+            path.write_text("#!/bin/sh\nfor f in efa-direct efa; do\n"
+                            "printf 'provider: efa\\n    fabric: %s\\n    domain: es0\\n' $f\n"
+                            "done\n")
+            path.chmod(0o755)
+            for option, names in (("prov", {"efa"}), ("fabric", {"efa", "efa-direct"}),
+                                  ("domain", {"es0"})):
+                self.assertEqual(set(complete("kofiblk", "connect", "10.0.0.1", f"--{option}",
+                                              "e", path=fake)), names)
 
     def test_files(self):
         self.assertIn(f"{TOOLS}/kofiblk-config",
