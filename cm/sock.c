@@ -139,6 +139,23 @@ u64 kcm_sock_peer(struct socket *sock, char name[KULP_NET_NAME])
 }
 
 /**
+ * kcm_names() - get the IP addresses and ports of a session's connection
+ * @s: the session, in one of its callbacks
+ * @local: takes this side's
+ * @remote: takes the peer's
+ * Context: Process, sleeps.
+ * Return: 0, or -ENOTCONN if the connection has ended.
+ */
+int kcm_names(const struct kcm_session *s, struct sockaddr_storage *local,
+	      struct sockaddr_storage *remote)
+{
+	if (!s->sock.sock || kulp_sock_names(s->sock.sock, local, remote))
+		return -ENOTCONN;
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(kcm_names, KOFI_CM);
+
+/**
  * kcm_sock_adopt() - give an accepted socket to a session
  * @s: a passive session without a socket. The work item runs, and may free it, before the function
  *	returns

@@ -190,6 +190,8 @@ void kcm_gone(struct kcm_session *s);
 void kcm_set_context(struct kcm_session *s, void *context);
 void *kcm_context(const struct kcm_session *s);
 struct kcm_listener *kcm_session_listener(const struct kcm_session *s);
+int kcm_names(const struct kcm_session *s, struct sockaddr_storage *local,
+	      struct sockaddr_storage *remote);
 u64 kcm_id(const struct kcm_session *s);
 u16 kcm_version(const struct kcm_session *s);
 const u8 *kcm_mac_key(const struct kcm_session *s);

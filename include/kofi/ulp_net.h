@@ -96,6 +96,19 @@ int kulp_net_accept(struct kulp_net *listener, struct kulp_net *net);
 u64 kulp_sock_peer(struct socket *sock, char name[KULP_NET_NAME]);
 
 /**
+ * kulp_sock_names() - get the addresses of both ends of a connection
+ * @sock: a connected socket
+ * @local: takes this end's address
+ * @remote: takes the other end's address
+ *
+ * The rest of both is zeroed. IPv4-mapped IPv6 is converted to IPv4.
+ * Context: Process, sleeps.
+ * Return: 0, or a negative errno if the connection has ended.
+ */
+int kulp_sock_names(struct socket *sock, struct sockaddr_storage *local,
+		    struct sockaddr_storage *remote);
+
+/**
  * kulp_net_peer() - get the peer's address as text and as a number
  * @net: connected
  * @name: takes the text, "?" if there is no address

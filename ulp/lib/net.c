@@ -173,6 +173,25 @@ u64 kulp_sock_peer(struct socket *sock, char name[KULP_NET_NAME])
 }
 EXPORT_SYMBOL_NS_GPL(kulp_sock_peer, KOFI_ULP);
 
+int kulp_sock_names(struct socket *sock, struct sockaddr_storage *local,
+		    struct sockaddr_storage *remote)
+{
+	int ret;
+
+	memset(local, 0, sizeof(*local));
+	memset(remote, 0, sizeof(*remote));
+	ret = kernel_getsockname(sock, (struct sockaddr *)local);
+	if (ret < 0)
+		return ret;
+	ret = kernel_getpeername(sock, (struct sockaddr *)remote);
+	if (ret < 0)
+		return ret;
+	kulp_net_unmap(local);
+	kulp_net_unmap(remote);
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(kulp_sock_names, KOFI_ULP);
+
 u64 kulp_net_peer(struct kulp_net *net, char name[KULP_NET_NAME])
 {
 	return kulp_sock_peer(net->sock, name);
