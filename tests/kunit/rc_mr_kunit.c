@@ -115,7 +115,9 @@ static void mr_read_refused(struct kunit *test)
 	RC_EXPECT(test, &rc->a, 0, 1, -EREMOTEIO);
 	RC_EXPECT(test, &rc->a, 1, 2, -ECANCELED);
 	KUNIT_EXPECT_EQ(test, rc->a.cause, KRC_BY_REQUEST);
-	KUNIT_EXPECT_EQ(test, rc->b.stops, 0U);
+	/* A peer can't try one key after the other. */
+	krc_wait_flushed(&rc->b.c);
+	KUNIT_EXPECT_EQ(test, rc->b.cause, KRC_BY_VIOLATION);
 }
 
 /* iWARP's way: the sink of a read is a region, which is invalidated with the read. */
@@ -204,6 +206,28 @@ static void mr_invalidated_while_served(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_FREE);
 	RC_EXPECT(test, &rc->b, 0, 2, 0);
 	RC_EXPECT(test, &rc->a, 0, 1, 0);
+}
+
+/* A region is freed while a datagram of it doesn't end: the connection ends, then the device. */
+static void mr_freed_while_stuck(struct kunit *test)
+{
+	struct krc_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	krc_revoke_ms = 20;
+	rc_connect(test);
+	KUNIT_ASSERT_EQ(test, krc_mr_init(mr, &rc->b.mrs, &rc->b, RC_MR_PAGES), 0);
+	rc_map(mr, rc->b.memory, 4);
+	rc_reg(&rc->b, 60, mr, IOVA, 8192, KRC_ACCESS_REMOTE_READ);
+	rc_read(&rc->a, 1, rc->a.memory, 1000, rc_key(mr), IOVA);
+	rc_arrive(&rc->a, 0);
+	KUNIT_EXPECT_EQ(test, rc->b.nsent, 1U);
+	krc_mr_fini(mr);
+	KUNIT_EXPECT_EQ(test, rc->b.lost, 1U);
+	krc_wait_flushed(&rc->b.c);
+	KUNIT_EXPECT_EQ(test, rc->b.cause, KRC_BY_FAULT);
+	synchronize_rcu();
+	kfree(mr);
 }
 
 /* SEND_WITH_INV overtakes the end of the data that was sent from the region: its receive waits. */
@@ -469,6 +493,7 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(mr_send_from),
 	KUNIT_CASE(mr_send_from_invalid),
 	KUNIT_CASE(mr_invalidated_while_served),
+	KUNIT_CASE(mr_freed_while_stuck),
 	KUNIT_CASE(mr_invalidated_by_peer),
 	KUNIT_CASE(mr_mapped_ahead),
 	KUNIT_CASE(mr_registered_again),

@@ -77,6 +77,35 @@ static void stop_while_sending(struct kunit *test)
 	RC_EXPECT(test, &rc->a, 2, 4, -ECANCELED);
 }
 
+/* Under memory pressure a workqueue has one thread: the end of a connection doesn't hold others. */
+static void stop_holds_nobody(struct kunit *test)
+{
+	struct krc_swr *w;
+
+	workqueue_set_max_active(krc_wq, 1);
+	workqueue_set_max_active(krc_stop_wq, 1);
+	rc_connect(test);
+	rc_recv(&rc->b, 1, rc->b.memory, 4096);
+	rc_recv(&rc->a, 2, rc->a.memory + 8192, 4096);
+	rc_all();
+	rc_send(&rc->a, 3, rc->a.memory, 4000);
+	krc_stop(&rc->a.c, KRC_BY_ULP, 0);
+	a_while();
+	KUNIT_EXPECT_FALSE(test, flushed(&rc->a));
+	/* As from a completion in hard IRQ. */
+	spin_lock_irq(&rc->b.c.lock);
+	w = krc_sq_next(&rc->b.c);
+	w->op = KRC_OP_SEND;
+	rc->b.c.head++;
+	spin_unlock_irq(&rc->b.c.lock);
+	krc_conn_kick(&rc->b.c);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(rc->b.nsent)));
+	rc_arrive(&rc->a, 0);
+	krc_wait_flushed(&rc->a.c);
+	workqueue_set_max_active(krc_wq, 0);
+	workqueue_set_max_active(krc_stop_wq, 0);
+}
+
 /* A read is being served from a region, which is free only when its datagrams have ended. */
 static void stop_while_serving(struct kunit *test)
 {
@@ -277,6 +306,7 @@ static struct kunit_case revoke_cases[] = {
 	KUNIT_CASE(stop_new),
 	KUNIT_CASE(stop_drain),
 	KUNIT_CASE(stop_while_sending),
+	KUNIT_CASE(stop_holds_nobody),
 	KUNIT_CASE(stop_while_serving),
 	KUNIT_CASE(stop_and_late_datagrams),
 	KUNIT_CASE(stop_with_early_message),

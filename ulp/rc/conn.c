@@ -15,6 +15,7 @@ static DEFINE_XARRAY_FLAGS(krc_slots, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 static u32 krc_slots_next;
 
 struct workqueue_struct *krc_wq;
+struct workqueue_struct *krc_stop_wq;
 atomic64_t krc_counts[KRC_COUNTS];
 
 /* --- queues --- */
@@ -66,8 +67,8 @@ void krc_queue_run(struct krc_queue *q)
 }
 
 /**
- * krc_conn_dirty() - have a connection run by the handler of its queue, which calls
- * @c: the connection, of a queue
+ * krc_conn_dirty() - have a connection run by the handler of its queue
+ * @c: the connection, of a queue, whose handler is the caller
  *
  * Context: Any.
  */
@@ -98,17 +99,19 @@ void krc_conn_kick(struct krc_conn *c)
 
 /**
  * krc_conn_push() - handle work requests that were posted
- * @c: the connection
+ * @c: the connection, with a reference of the caller's
  *
  * Context: Any, with or without interrupts.
  */
 void krc_conn_push(struct krc_conn *c)
 {
 	/* Datagrams can't be sent without interrupts. */
-	if (irqs_disabled() && READ_ONCE(c->queue))
+	if (irqs_disabled() && READ_ONCE(c->queue)) {
 		krc_conn_kick(c);
-	else
-		krc_run(c);
+		return;
+	}
+	krc_run_turns(c);
+	krc_up_notify_later(c);
 }
 
 /* --- connections --- */
@@ -306,7 +309,7 @@ int krc_conn_open(struct krc_conn *c, const struct krc_peer *peer, bool live)
 	spin_unlock_irq(&c->lock);
 	/* Receives that were posted since krc_conn_describe() may have to be announced. */
 	if (!ret)
-		krc_run(c);
+		krc_conn_push(c);
 	return ret;
 }
 
@@ -323,7 +326,7 @@ void krc_conn_live(struct krc_conn *c)
 	if (c->state == KRC_OPEN)
 		krc_conn_go(c, KRC_LIVE);
 	spin_unlock_irq(&c->lock);
-	krc_run(c);
+	krc_conn_push(c);
 }
 
 /**
@@ -356,6 +359,17 @@ void krc_conn_forget(struct krc_conn *c)
 {
 	if (c->cookie)
 		xa_erase_irq(&krc_slots, (u16)c->cookie);
+}
+
+/**
+ * krc_conn_exit() - free what all connections share
+ *
+ * Context: Process. There are no connections.
+ */
+void krc_conn_exit(void)
+{
+	WARN_ON_ONCE(!xa_empty(&krc_slots));
+	xa_destroy(&krc_slots);
 }
 
 /* --- work requests --- */

@@ -48,6 +48,7 @@
 
 #define KRC_COPY	256	/* bytes of pieces that are copied behind the header */
 #define KRC_TURN	16	/* datagrams that are built before they are sent */
+#define KRC_FLUSH	256	/* work requests that are flushed with interrupts off */
 #define KRC_BUFS_MIN	8	/* datagrams that a connection may have, if any is free */
 #define KRC_BUFS_KEPT	4	/* that it keeps for others than DATA */
 #define KRC_RECV_SGES	6
@@ -459,6 +460,7 @@ static inline void krc_count(enum krc_count count)
 /* conn.c */
 
 extern struct workqueue_struct *krc_wq;
+extern struct workqueue_struct *krc_stop_wq;
 
 void krc_queue_init(struct krc_queue *q);
 void krc_queue_run(struct krc_queue *q);
@@ -474,6 +476,7 @@ void krc_conn_forget(struct krc_conn *c);
 void krc_conn_dirty(struct krc_conn *c);
 void krc_conn_kick(struct krc_conn *c);
 void krc_conn_push(struct krc_conn *c);
+void krc_conn_exit(void);
 struct krc_swr *krc_sq_next(struct krc_conn *c);
 int krc_rq_add(struct krc_conn *c, const struct krc_rwr *r);
 
@@ -502,6 +505,7 @@ static inline struct krc_rwr *krc_rwr_at(const struct krc_conn *c, u32 i)
 /* tx.c */
 
 void krc_run(struct krc_conn *c);
+void krc_run_turns(struct krc_conn *c);
 int krc_read_end(struct krc_conn *c, struct krc_swr *w);
 bool krc_credit_due(const struct krc_conn *c);
 void krc_sent(struct krc_buf *buf, int err);
@@ -529,6 +533,7 @@ void krc_net_lost(struct krc_queue *q);
 void krc_up_sent(struct krc_conn *c, const struct krc_swr *w, int err);
 void krc_up_received(struct krc_conn *c, const struct krc_rwr *r, int err);
 void krc_up_notify(struct krc_conn *c);
+void krc_up_notify_later(struct krc_conn *c);
 void krc_up_stopped(struct krc_conn *c, enum krc_cause cause, int err);
 void krc_up_flushed(struct krc_conn *c);
 

@@ -105,11 +105,29 @@ static bool krc_mr_unused(struct krc_mr *mr)
 	return unused;
 }
 
-/* The owner is told when the last access ends, although it doesn't own the region any more. */
-static void krc_mr_owner_waits(struct krc_mr *mr)
+/*
+ * The owner is told when the last access ends, although it doesn't own the region any more.
+ * Return: the owner, with a reference, if it uses the region; or NULL.
+ */
+static struct krc_conn *krc_mr_owner_waits(struct krc_mr *mr)
 {
-	if (mr->state == KRC_MR_INVALIDATING && mr->conn && !mr->waiter)
+	if (!mr->users || !mr->conn)
+		return NULL;
+	if (mr->state == KRC_MR_INVALIDATING && !mr->waiter)
 		mr->waiter = krc_conn_get(mr->conn);
+	return krc_conn_get(mr->conn);
+}
+
+/*
+ * A datagram of the region can be outstanding for as long as the device tries to send it. The end
+ * of its connection gives the device up if need be.
+ */
+static void krc_mr_wait_unused(struct krc_mr *mr, struct krc_conn *owner)
+{
+	if (owner && !wait_var_event_timeout(&mr->users, krc_mr_unused(mr),
+					     msecs_to_jiffies(krc_revoke_ms)))
+		krc_stop(owner, KRC_BY_FAULT, -ETIMEDOUT);
+	wait_var_event(&mr->users, krc_mr_unused(mr));
 }
 
 /**
@@ -121,15 +139,19 @@ static void krc_mr_owner_waits(struct krc_mr *mr)
  */
 void krc_mr_fini(struct krc_mr *mr)
 {
+	struct krc_conn *owner;
+
 	spin_lock_irq(&mr->mrs->lock);
 	spin_lock(&mr->lock);
 	mr->dying = true;
 	krc_mr_end(mr);
-	krc_mr_owner_waits(mr);
+	owner = krc_mr_owner_waits(mr);
 	krc_mr_disown(mr);
 	spin_unlock(&mr->lock);
 	spin_unlock_irq(&mr->mrs->lock);
-	wait_var_event(&mr->users, krc_mr_unused(mr));
+	krc_mr_wait_unused(mr, owner);
+	if (owner)
+		krc_conn_put(owner);
 	/* Only now, because krc_mr_busy() must find the region until then. */
 	xa_erase_irq(&mr->mrs->xa, mr->index);
 	kfree(min(mr->pages, mr->pending));

@@ -20,6 +20,8 @@
 #include <linux/sched/mm.h>
 #include "conn.h"
 
+#define KRC_STUCK_SECS	120	/* between messages about a device that doesn't let go */
+
 unsigned int krc_revoke_ms = 30000;
 
 /**
@@ -38,7 +40,7 @@ void krc_stop_locked(struct krc_conn *c, enum krc_cause cause, int err)
 	c->cause = cause;
 	c->err = err;
 	krc_conn_go(c, KRC_STOPPED);
-	queue_work(krc_wq, &c->stop_work);
+	queue_work(krc_stop_wq, &c->stop_work);
 }
 
 /**
@@ -99,7 +101,8 @@ static void krc_wait_idle(struct krc_conn *c)
 		return;
 	krc_count(KRC_COUNT_LOST);
 	krc_net_lost(c->queue);
-	wait_event(c->idle, krc_is_idle(c));
+	while (!wait_event_timeout(c->idle, krc_is_idle(c), KRC_STUCK_SECS * HZ))
+		pr_err("kofi_rc: a device that was given up still has memory of requests: reset it\n");
 }
 
 /**

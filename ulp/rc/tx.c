@@ -379,8 +379,11 @@ static bool krc_serve_piece(struct krc_conn *c, struct krc_served *s, struct krc
 	if (!s->mr)
 		s->mr = krc_mr_use(c, s->key, s->addr, s->total, KRC_ACCESS_REMOTE_READ);
 	if (!s->mr) {
+		/* The answer still goes out, but it is the last one: a peer doesn't try keys. */
 		d.flags = KRC_FAILED;
 		krc_serve_end(c, s);
+		krc_count(KRC_COUNT_VIOLATIONS);
+		krc_stop_locked(c, KRC_BY_VIOLATION, -EACCES);
 	} else {
 		len = min(s->total - s->done, c->room);
 		d.offset = s->done;
@@ -400,7 +403,7 @@ static bool krc_serve_piece(struct krc_conn *c, struct krc_served *s, struct krc
 
 static void krc_serve(struct krc_conn *c, struct krc_turn *turn)
 {
-	while (c->serve_tail != c->serve_head && turn->n < KRC_TURN)
+	while (c->state == KRC_LIVE && c->serve_tail != c->serve_head && turn->n < KRC_TURN)
 		if (!krc_serve_piece(c, &c->served[c->serve_tail % c->ird], turn))
 			break;
 }
@@ -464,30 +467,51 @@ static void krc_retire(struct krc_conn *c)
 		krc_up_received(c, krc_rwr_at(c, c->done++), 0);
 }
 
-/* Nobody reaches memory of the connection any more: complete everything. */
-static void krc_flush(struct krc_conn *c)
+static void krc_flush_send(struct krc_conn *c)
 {
-	struct krc_swr *w;
+	struct krc_swr *w = krc_swr_at(c, c->tail++);
 
-	for (; c->tail != c->head; c->tail++) {
-		w = krc_swr_at(c, c->tail);
-		if (!c->flushing && krc_swr_done(c, w)) {
-			if (w->flags & KRC_F_SIGNALED)
-				krc_up_sent(c, w, 0);
-			continue;
-		}
-		c->flushing = true;
-		krc_up_sent(c, w, w->err ?: -ECANCELED);
+	if (!c->flushing && krc_swr_done(c, w)) {
+		if (w->flags & KRC_F_SIGNALED)
+			krc_up_sent(c, w, 0);
+		return;
 	}
-	c->next = c->head;
-	while (c->done != c->filled && krc_rwr_done(c, krc_rwr_at(c, c->done)))
-		krc_up_received(c, krc_rwr_at(c, c->done++), 0);
-	while (c->done != c->posted)
-		krc_up_received(c, krc_rwr_at(c, c->done++), -ECANCELED);
-	c->filled = c->posted;
+	c->flushing = true;
+	krc_up_sent(c, w, w->err ?: -ECANCELED);
 }
 
-static void krc_turn_build(struct krc_conn *c, struct krc_turn *turn)
+/* A receive that has its message is complete, unless that waits for a region. */
+static void krc_flush_recv(struct krc_conn *c)
+{
+	struct krc_rwr *r = krc_rwr_at(c, c->done);
+
+	if (c->done == c->filled || !krc_rwr_done(c, r)) {
+		c->filled = c->done + 1;
+		krc_up_received(c, r, -ECANCELED);
+	} else {
+		krc_up_received(c, r, 0);
+	}
+	c->done++;
+}
+
+/*
+ * Nobody reaches memory of the connection any more: complete everything, sends first, but not too
+ * much with interrupts off. Return: true if there is more.
+ */
+static bool krc_flush(struct krc_conn *c)
+{
+	u32 n = KRC_FLUSH;
+
+	for (; c->tail != c->head && n; n--)
+		krc_flush_send(c);
+	for (; c->tail == c->head && c->done != c->posted && n; n--)
+		krc_flush_recv(c);
+	c->next = c->head;
+	return c->tail != c->head || c->done != c->posted;
+}
+
+/* Return: true if there is more to do. */
+static bool krc_turn_build(struct krc_conn *c, struct krc_turn *turn)
 {
 	int ret;
 
@@ -504,34 +528,46 @@ static void krc_turn_build(struct krc_conn *c, struct krc_turn *turn)
 		krc_retire(c);
 		break;
 	case KRC_FENCED:
-		krc_flush(c);
-		break;
+		return krc_flush(c);
 	default:
 		break;
 	}
+	return turn->n >= KRC_TURN / 2;
 }
 
 /**
- * krc_run() - do all that can be done for a connection
+ * krc_run_turns() - do all that can be done for a connection, but call no handlers
  * @c: the connection
  *
  * Context: Process or softirq; with interrupts off only if krc_conn.queue isn't set.
  */
-void krc_run(struct krc_conn *c)
+void krc_run_turns(struct krc_conn *c)
 {
 	struct krc_buf *buf, *next;
 	struct krc_turn turn;
 	unsigned long flags;
+	bool more;
 
 	do {
 		INIT_LIST_HEAD(&turn.bufs);
 		turn.n = 0;
 		spin_lock_irqsave(&c->lock, flags);
-		krc_turn_build(c, &turn);
+		more = krc_turn_build(c, &turn);
 		spin_unlock_irqrestore(&c->lock, flags);
 		list_for_each_entry_safe(buf, next, &turn.bufs, list)
 			krc_net_send(buf);
-	} while (turn.n >= KRC_TURN / 2);
+	} while (more);
+}
+
+/**
+ * krc_run() - do all that can be done for a connection
+ * @c: the connection, with a reference of the caller's
+ *
+ * Context: Process, without locks of the ULP.
+ */
+void krc_run(struct krc_conn *c)
+{
+	krc_run_turns(c);
 	krc_up_notify(c);
 }
 
