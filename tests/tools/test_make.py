@@ -13,7 +13,7 @@ ENV = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "
 
 class Kernel(unittest.TestCase):
     def asked(self, *goals):
-        """What make asks the kernel's makefile for."""
+        """The target that make asks the kernel's makefile for."""
         with tempfile.TemporaryDirectory() as kdir:
             pathlib.Path(kdir, "Makefile").write_text("%: FORCE\n\t@echo asked for $@ M=$(M)\n"
                                                       "FORCE: ;\nMakefile: ;\n")
