@@ -50,6 +50,7 @@ static struct scene {
 	struct kulp_fabric	fabric;
 	struct kulp_queue	q;
 	struct fi_info		info;
+	struct fi_ep_attr	ep_attr;
 	struct kulp_key		*key;		/* of the server; NULL if there is no secret */
 	/* The server */
 	struct kofiblk_accept_msg accept;	/* its answer if the proof is right */
@@ -323,6 +324,8 @@ static int setup_init(struct kunit *test)
 		.address = "10.0.0.1:4420", .export = "disk", .client = "client", .host = { 1 },
 		.queues = 2, .depth = 16, .max_io = SZ_1M, .keep_alive_tmo = 10,
 	};
+	scene->ep_attr = (struct fi_ep_attr){ .protocol = FI_PROTO_EFA, .protocol_version = 4 };
+	scene->info = (struct fi_info){ .addr_format = FI_ADDR_EFA, .ep_attr = &scene->ep_attr };
 	scene->fabric = (struct kulp_fabric) {
 		.info = &scene->info, .max_msg = 8192 + 4096, .max_rma = SZ_4M, .can_write = true,
 		.nqueues = 1, .queues = &scene->q,
@@ -396,6 +399,28 @@ static void sessions(struct kunit *test)
 	kbc_disconnect(d);
 	KUNIT_EXPECT_EQ(test, scene->byes, 1U);
 	KUNIT_EXPECT_EQ(test, kbc_connect(d), -ESHUTDOWN);
+}
+
+/* The server learns the client's fabric, which doesn't change with the device. */
+static void fabrics(struct kunit *test)
+{
+	struct kbc_disk *d = &scene->d;
+	struct kofiblk_hello_msg hello;
+
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	KUNIT_ASSERT_EQ(test, kofiblk_parse_hello(scene->hello, scene->shake.len, &hello), 0);
+	KUNIT_EXPECT_EQ(test, hello.addr_format, (u32)FI_ADDR_EFA);
+	KUNIT_EXPECT_EQ(test, hello.protocol, FI_PROTO_EFA << 16 | 4U);
+	scene->fabric.gone = 1;
+	kbc_disconnect(d);
+	KUNIT_EXPECT_NULL(test, d->fabric);
+	scene->fabric.gone = 0;
+	scene->ep_attr.protocol_version = 1;
+	KUNIT_EXPECT_EQ(test, kbc_connect(d), -ENODATA);
+	KUNIT_EXPECT_NULL(test, d->fabric);
+	scene->ep_attr.protocol_version = 4;
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	kbc_disconnect(d);
 }
 
 /* There is no session if the endpoints can't be reached, and no loss is noted. */
@@ -713,6 +738,7 @@ static void used_id(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE(sessions),
+	KUNIT_CASE(fabrics),
 	KUNIT_CASE(deaf_endpoints),
 	KUNIT_CASE(keys_of_tags),
 	KUNIT_CASE(resizes),

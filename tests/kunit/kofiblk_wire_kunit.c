@@ -17,6 +17,7 @@ static const struct kofiblk_hello_msg hello = {
 	.content	= { 3 },
 	.limits		= { KOFIBLK_CAPS, 1 << 20, 4096, 5000, 2, KOFIBLK_DEPTH_MAX, 8192 },
 	.addr_format	= 7,
+	.protocol	= 8,
 	.addr_len	= 32,
 	.addr		= addrs,
 };
@@ -276,7 +277,6 @@ static const struct change changes[] = {
 	{ "depth too large", HELLO, AT(kofiblk_hello, depth), KOFIBLK_DEPTH_MAX + 1 },
 	{ "addr_len 0", HELLO, AT(kofiblk_hello, addr_len), 0 },
 	{ "addr_len 31", HELLO, AT(kofiblk_hello, addr_len), 31 },
-	{ "hello's reserved", HELLO, AT(kofiblk_hello, reserved[1]), 1 },
 	{ "challenge: auth 2", CHALLENGE, AT(kulp_challenge, auth), 2 },
 	{ "challenge: proofs by no secret", CHALLENGE, AT(kulp_challenge, auth), 0 },
 	{ "challenge: reserved", CHALLENGE, AT(kulp_challenge, reserved[6]), 1 },

@@ -267,6 +267,7 @@ struct kbc_made {
 	bool			known;
 	struct kofiblk_accept_msg accept;	/* without addr */
 	u32			addr_format;
+	u32			protocol;	/* kulp_fabric_protocol() */
 	size_t			addrlen;
 	u16			depth;
 	u16			max_bvecs;	/* maximum pieces of a request */

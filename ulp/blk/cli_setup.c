@@ -158,6 +158,7 @@ static int kbc_fabric_find(struct kbc_disk *d)
 	}
 	WRITE_ONCE(d->fabric, f);
 	if (d->made.known && (f->info->addr_format != d->made.addr_format ||
+			      kulp_fabric_protocol(f) != d->made.protocol ||
 			      f->queues[0].addrlen != d->made.addrlen)) {
 		kbc_fabric_forget(d);
 		return -ENODATA;
@@ -206,6 +207,7 @@ static size_t kbc_hello_build(struct kbc_disk *d, const struct kofiblk_limits *l
 	struct kofiblk_hello_msg hello = {
 		.limits		= *limits,
 		.addr_format	= d->fabric->info->addr_format,
+		.protocol	= kulp_fabric_protocol(d->fabric),
 		.addr_len	= addrlen,
 		.addr		= addrs,
 	};
@@ -354,6 +356,7 @@ static int kbc_settle(struct kbc_disk *d, const struct kofiblk_accept_msg *accep
 	d->made.depth = accept->limits.depth;
 	d->made.max_bvecs = DIV_ROUND_UP(accept->limits.max_io, PAGE_SIZE) + 1;
 	d->made.addr_format = d->fabric->info->addr_format;
+	d->made.protocol = kulp_fabric_protocol(d->fabric);
 	d->made.addrlen = d->fabric->queues[0].addrlen;
 	d->made.accept = *accept;
 	d->made.accept.addr = NULL;

@@ -187,6 +187,17 @@ static struct kulp_fabric *kbs_setup_device(const struct kbs_session *s)
 	return kulp_fabric_get(&kbs_role, &select);
 }
 
+/* The client prints its own fabric to its log. */
+static int kbs_refuse_fabric(struct kbs_session *s, const struct kulp_fabric *f)
+{
+	char why[KOFIBLK_NAME_MAX];
+
+	snprintf(why, sizeof(why), "the server uses fabric %s, and the client another one",
+		 f->info->fabric_attr->name);
+	/* Let the client try again: the server may have another device then. */
+	return kbs_refuse(s, -EOPNOTSUPP, why);
+}
+
 static int kbs_setup_fabric(struct kbs_session *s, struct kbs_setup *set)
 {
 	const struct kofiblk_hello_msg *asked = &set->asked;
@@ -201,9 +212,9 @@ static int kbs_setup_fabric(struct kbs_session *s, struct kbs_setup *set)
 	kbs_session_on(s, f);
 	if (READ_ONCE(f->gone))
 		return kbs_refuse(s, -ENODEV, "the server's device was removed");
-	if (asked->addr_format != f->info->addr_format || asked->addr_len != f->queues[0].addrlen)
-		/* Let the client try again: the server may have another device then. */
-		return kbs_refuse(s, -EOPNOTSUPP, "the server is on another kind of fabric");
+	if (asked->addr_format != f->info->addr_format ||
+	    asked->protocol != kulp_fabric_protocol(f) || asked->addr_len != f->queues[0].addrlen)
+		return kbs_refuse_fabric(s, f);
 	s->limits = asked->limits;
 	kbs_setup_limits(s, &s->limits);
 	s->queues = kcalloc(s->limits.queues, sizeof(*s->queues), GFP_KERNEL);

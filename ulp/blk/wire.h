@@ -11,7 +11,7 @@
 #include <kofi/ulp_msg.h>
 
 #define KOFIBLK_MAGIC		0x4b4c424b	/* "KBLK" */
-#define KOFIBLK_VERSION		4
+#define KOFIBLK_VERSION		5
 
 #define KOFIBLK_NAME_MAX	64	/* of clients and exports, with the NUL */
 #define KOFIBLK_QUEUES_MAX	16
@@ -76,7 +76,7 @@ struct kofiblk_hello {
 	__le16	depth;			/* of each queue */
 	__le16	addr_len;
 	__le16	inline_read;		/* bytes of inline data of a reply */
-	__le16	reserved[2];		/* 0 */
+	__le32	protocol;		/* of endpoints, kulp_fabric_protocol() */
 	/* __u8 addr[queues][addr_len] */
 };
 
@@ -259,6 +259,7 @@ struct kofiblk_hello_msg {
 	u8		content[16];
 	struct kofiblk_limits limits;	/* without unknown capabilities */
 	u32		addr_format;
+	u32		protocol;
 	u16		addr_len;
 	const u8	*addr;		/* limits.queues of them, within the parsed message */
 };

@@ -44,7 +44,7 @@ static const struct kulp_field kofiblk_hello_fields[] = {
 	KOFIBLK_SAME(KULP_BYTES, hello, content),
 	KOFIBLK_SAME(KULP_NUMBER, hello, addr_format),
 	KOFIBLK_LIMITS(hello),
-	KOFIBLK_RESERVED(hello),
+	KOFIBLK_SAME(KULP_NUMBER, hello, protocol),
 	{}
 };
 

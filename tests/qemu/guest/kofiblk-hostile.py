@@ -19,11 +19,13 @@ import time
 MAGIC = 0x4b4c424b
 HELLO, CHALLENGE, AUTH, ACCEPT, REJECT, RESIZE, BYE = range(1, 8)
 HDR = struct.Struct("<IHHII")
-HEAD = struct.Struct("<32s64s64s16s16sIIIIIHHHH4s")
+HEAD = struct.Struct("<32s64s64s16s16sIIIIIHHHHI")
 SECRET = bytes.fromhex("7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d2c1b0a99887766554433221100ffeedd")
 OTHER_SECRET = bytes(range(32))
 NOENT, ACCESS, BUSY, STALE, PROTO = 14, 15, 16, 17, 18
 NOTSUPP = 2
+# FI_PROTO_EFA, and the version of fabric efa-direct
+EFA_DIRECT = 20 << 16 | 1
 
 where = (sys.argv[1], int(sys.argv[2]))
 addr_format = int(sys.argv[3])
@@ -37,7 +39,7 @@ def report(good, what):
 
 
 def header(kind, length, **change):
-    fields = {"magic": MAGIC, "version": 4, "type": kind, "len": length, "reserved": 0}
+    fields = {"magic": MAGIC, "version": 5, "type": kind, "len": length, "reserved": 0}
     fields.update(change)
     return HDR.pack(*fields.values())
 
@@ -48,7 +50,7 @@ def hello(**change):
         "nonce": os.urandom(32), "client": b"host", "export": b"disk0",
         "host": os.urandom(16), "content": bytes(16), "caps": 15, "max_io": 1 << 20,
         "inline_max": 4096, "keep_alive": 5000, "addr_format": addr_format, "queues": 1,
-        "depth": 32, "addr_len": 32, "inline_read": 8192, "reserved": bytes(4),
+        "depth": 32, "addr_len": 32, "inline_read": 8192, "protocol": EFA_DIRECT,
     }
     head = change.pop("header", {})
     addrs = change.pop("addrs", None)
@@ -172,7 +174,7 @@ def wrong_messages():
             {"depth": 0}, {"depth": 257}, {"depth": 65535}, {"addr_len": 0}, {"addr_len": 65},
             {"addr_len": 65535}, {"max_io": 0}, {"max_io": 0xfffff000}, {"max_io": 4097},
             {"inline_max": 4097}, {"inline_max": 0xffffffff}, {"keep_alive": 0},
-            {"keep_alive": 0xffffffff}, {"reserved": b"x" * 4}, {"inline_read": 8193}, {"host": bytes(16)},
+            {"keep_alive": 0xffffffff}, {"inline_read": 8193}, {"host": bytes(16)},
             {"client": b""}, {"client": b"a" * 64}, {"client": b"a/b"}, {"client": b"a\0b"},
             {"client": b"a\nb"}, {"client": b".."}, {"export": b"../disk0"}, {"export": b""},
             {"export": b"\xff"}):
@@ -183,12 +185,15 @@ def wrong_messages():
 
 
 def other_fabric():
-    """Another address format is refused with a retry, as the server may get another device."""
-    talk = Talk()
-    kind, message = authenticate(talk, hello(addr_format=0xffff))
-    report(status(kind, message) == NOTSUPP and again(message) == 1,
-           f"another fabric is refused for now: {message[48:51].hex()}")
-    talk.close()
+    """Another address format is refused with a retry, as the server may get another device. So is
+    another protocol with the same address format."""
+    for change in {"addr_format": 0xffff}, {"protocol": EFA_DIRECT + 3}:
+        talk = Talk()
+        kind, message = authenticate(talk, hello(**change))
+        report(status(kind, message) == NOTSUPP and again(message) == 1 and
+               b"fabric efa-direct" in why(message),
+               f"another fabric is refused for now: {message[48:51].hex()}")
+        talk.close()
 
 
 def wrong_proofs():

@@ -256,7 +256,7 @@ class Device:
 # --- the server ---
 
 def header(kind, length, **change):
-    fields = {"magic": MAGIC, "version": 4, "type": kind, "len": length, "reserved": 0}
+    fields = {"magic": MAGIC, "version": 5, "type": kind, "len": length, "reserved": 0}
     fields.update(change)
     return HDR.pack(*fields.values())
 
@@ -441,7 +441,7 @@ class Server:
         self.device.ask(Device.SEND, self.other[0], self.other[2], message)
 
     def reply(self, cmd, data=b"", **change):
-        fields = {"version": 4, "op": cmd.op, "flags": 0, "status": 0, "queue": cmd.queue,
+        fields = {"version": 5, "op": cmd.op, "flags": 0, "status": 0, "queue": cmd.queue,
                   "session": cmd.session, "id": cmd.id,
                   "bytes": cmd.bytes if cmd.op in (READ, WRITE) else 0, "addr": 0, "key": 0,
                   "tag": None}
