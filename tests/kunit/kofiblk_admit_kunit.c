@@ -7,6 +7,17 @@
 #include <linux/list.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include "../../ulp/blk/srv.h"
+
+static u32 given;	/* receives that sessions gave back */
+static u32 store_io;	/* requests at the store, of each session */
+
+static void kunit_credits_give(struct kulp_queue *q, u32 n)
+{
+	given += n;
+}
+
+#define kulp_credits_give	kunit_credits_give
 #include "../../ulp/blk/srv_admit.c"
 
 static struct kbs_port port;
@@ -142,6 +153,74 @@ static void successor_replaces(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(c));
 }
 
+/* Return: a session that is live, or ending, whose client named @n endpoints from @first on. */
+static struct kbs_session *session_at(struct kunit *test, u8 first, u16 n, bool live)
+{
+	struct kbs_session *s = session(test, 0, "a", 1);
+	u16 i;
+
+	s->hello.addr_len = 32;
+	s->hello.limits.queues = n;
+	s->addrs = kunit_kzalloc(test, n * 32, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, s->addrs);
+	for (i = 0; i < n; i++)
+		s->addrs[32 * i + 20] = first + i;
+	KUNIT_EXPECT_NULL(test, kbs_session_prove(s));
+	s->fabric = &fabric;
+	if (live)
+		kbs_session_go(s, KBS_SESSION_LIVE);
+	return s;
+}
+
+/*
+ * After a crash, a client has other endpoints. It needn't wait for what the device still has for
+ * the old ones, but for the store.
+ */
+static void successor_at_other_endpoints(struct kunit *test)
+{
+	struct kbs_session *a = session_at(test, 1, 4, true);
+	struct kbs_session *b = session_at(test, 5, 4, false), *c;
+
+	KUNIT_EXPECT_FALSE(test, kbs_session_alone(b));
+	store_io = 1;
+	kbs_session_go(a, KBS_SESSION_ENDING);
+	KUNIT_EXPECT_FALSE(test, kbs_session_alone(b));
+	store_io = 0;
+	KUNIT_EXPECT_TRUE(test, kbs_session_alone(b));
+	a->fabric = NULL;
+	KUNIT_EXPECT_TRUE(test, kbs_session_alone(b));
+	a->fabric = &fabric;
+	/* One endpoint in common, first or last, is one too many. */
+	kbs_session_go(b, KBS_SESSION_LIVE);
+	c = session_at(test, 4, 1, false);
+	kbs_session_go(b, KBS_SESSION_ENDING);
+	KUNIT_EXPECT_FALSE(test, kbs_session_alone(c));
+	c->addrs[20] = 8;
+	KUNIT_EXPECT_FALSE(test, kbs_session_alone(c));
+	c->addrs[20] = 9;
+	KUNIT_EXPECT_TRUE(test, kbs_session_alone(c));
+	/* Addresses of another length aren't comparable. */
+	c->hello.addr_len = 16;
+	KUNIT_EXPECT_FALSE(test, kbs_session_alone(c));
+}
+
+/* A client can't have a server keep the memory of any number of sessions. */
+static void few_are_left(struct kunit *test)
+{
+	struct kbs_session *old[KBS_LEFT_MAX + 1], *s;
+	unsigned int i;
+
+	for (i = 0; i <= KBS_LEFT_MAX; i++) {
+		old[i] = session_at(test, 10 * i, 1, true);
+		KUNIT_EXPECT_TRUE(test, kbs_session_alone(old[i]));
+		kbs_session_go(old[i], KBS_SESSION_ENDING);
+	}
+	s = session_at(test, 200, 1, false);
+	KUNIT_EXPECT_FALSE(test, kbs_session_alone(s));
+	gone(old[1]);
+	KUNIT_EXPECT_TRUE(test, kbs_session_alone(s));
+}
+
 static void others_stay(struct kunit *test)
 {
 	struct kbs_session *a = proved(test, 0, "a", 1);
@@ -202,6 +281,21 @@ static void limit_of_a_port(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, kbs_session_prove(s), "too many sessions");
 }
 
+/* The only queue of a session has @n receives. */
+static void gives(struct kbs_session *s, u32 n)
+{
+	static struct kbs_squeue sq;
+
+	sq.credits = n;
+	given = 0;
+	s->queues = &sq;
+	s->nqueues = 1;
+	kbs_session_credits_give(s);
+	kbs_session_credits_give(s);
+	s->queues = NULL;
+	s->nqueues = 0;
+}
+
 static u32 credits(struct kbs_session *s, u32 want)
 {
 	s->fabric = &fabric;
@@ -236,6 +330,13 @@ static void receives_are_shared(struct kunit *test)
 	c = proved(test, 0, "c", 1);
 	gone(any[0]);
 	KUNIT_EXPECT_EQ(test, credits(c, 600), 500U);
+	/* And as soon as it can't get commands any more. */
+	b = proved(test, 0, "a", 3);
+	b->key = &key;
+	KUNIT_EXPECT_EQ(test, credits(b, 600), 12U);
+	gives(a[1], 500);
+	KUNIT_EXPECT_EQ(test, given, 500U);
+	KUNIT_EXPECT_EQ(test, credits(b, 600), 512U);
 	/* Each device has its own. */
 	any[0] = proved(test, 0, "d", 1);
 	any[0]->fabric = &other_fabric;
@@ -253,9 +354,15 @@ static void closed_port(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&kbs_sessions));
 }
 
+void kbs_session_load(struct kbs_session *s, struct kbs_load *load, struct kbs_session_stats *stats)
+{
+	*load = (struct kbs_load) { .io = store_io, .posted = 1, .in_flight = 1 };
+}
+
 static int admit_init(struct kunit *test)
 {
 	INIT_LIST_HEAD(&kbs_sessions);
+	store_io = 0;
 	port = (struct kbs_port) {
 		.conf.enabled		= true,
 		.max_sessions		= 100,
@@ -269,6 +376,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(ending_sessions_count),
 	KUNIT_CASE(successor_replaces),
 	KUNIT_CASE(successor_at_a_new_export),
+	KUNIT_CASE(successor_at_other_endpoints),
+	KUNIT_CASE(few_are_left),
 	KUNIT_CASE(others_stay),
 	KUNIT_CASE(limits_are_of_proved_names),
 	KUNIT_CASE(limit_of_a_port),

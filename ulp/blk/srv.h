@@ -284,6 +284,7 @@ struct kbs_session {
 	struct work_struct	stop_work;
 	int			resize;		/* RESIZE must be sent to the client */
 	struct kofiblk_hello_msg	hello;	/* without addresses */
+	u8			*addrs;		/* of @hello, once it was proved */
 	struct kulp_key		*key;		/* key that the client proved to know, or NULL */
 	u8			proof[KULP_MAC];	/* MAC of AUTH */
 	struct kofiblk_keys	keys;		/* of tags */
@@ -349,6 +350,7 @@ const char *kbs_session_admit(struct kbs_session *s);
 const char *kbs_session_prove(struct kbs_session *s);
 bool kbs_session_alone(struct kbs_session *s);
 u32 kbs_session_credits(struct kbs_session *s, u32 want, u32 room);
+void kbs_session_credits_give(struct kbs_session *s);
 
 /* --- srv_setup.c --- */
 

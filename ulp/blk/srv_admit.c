@@ -7,6 +7,9 @@
 #include <linux/string.h>
 #include "srv.h"
 
+/* Sessions of a client that it needn't wait for, because it has other endpoints now. */
+#define KBS_LEFT_MAX	3
+
 DEFINE_SPINLOCK(kbs_sessions_lock);
 LIST_HEAD(kbs_sessions);
 static u64 kbs_turns;	/* number of proved sessions; under kbs_sessions_lock */
@@ -121,22 +124,66 @@ const char *kbs_session_prove(struct kbs_session *s)
 	return why;
 }
 
+static size_t kbs_addrs_len(const struct kbs_session *s)
+{
+	return (size_t)s->hello.limits.queues * s->hello.addr_len;
+}
+
+/* Return: whether two sessions of a client have an endpoint in common. */
+static bool kbs_addrs_meet(const struct kbs_session *a, const struct kbs_session *b)
+{
+	size_t i, j, len = a->hello.addr_len;
+
+	if (len != b->hello.addr_len || !a->addrs || !b->addrs)
+		return true;
+	for (i = 0; i < kbs_addrs_len(a); i += len)
+		for (j = 0; j < kbs_addrs_len(b); j += len)
+			if (!memcmp(a->addrs + i, b->addrs + j, len))
+				return true;
+	return false;
+}
+
 /*
- * Return: whether the sessions that @s replaces are gone. They must no longer access the store, or
- * the client's memory, whose keys may be reused. Their receives become available to @s. kbs_wait is
- * woken when a session ends.
+ * Return: whether all that is left of an older session are operations of the device with endpoints
+ * that the client doesn't have any more, as after a crash of its machine. They can't reach memory
+ * of the client, and nothing follows them.
+ */
+static bool kbs_session_left(const struct kbs_session *s, struct kbs_session *old)
+{
+	struct kbs_load load;
+
+	lockdep_assert_held(&kbs_sessions_lock);
+	if (READ_ONCE(old->state) != KBS_SESSION_ENDING || kbs_addrs_meet(s, old))
+		return false;
+	/* Without a fabric its queues are freed. */
+	if (!old->fabric)
+		return true;
+	kbs_session_load(old, &load, NULL);
+	return !load.io;
+}
+
+/*
+ * Return: whether the sessions that @s replaces are gone, or what is left of them does no harm.
+ * They must no longer access the store, or the client's memory, whose keys may be reused. kbs_wait
+ * is woken when a session ends.
  */
 bool kbs_session_alone(struct kbs_session *s)
 {
 	struct kbs_session *old;
+	unsigned int left = 0;
 	bool alone = true;
 
 	spin_lock_bh(&kbs_sessions_lock);
-	list_for_each_entry(old, &kbs_sessions, list)
-		if (kbs_session_kin(s, old) && old->turn < s->turn)
+	list_for_each_entry(old, &kbs_sessions, list) {
+		if (!kbs_session_kin(s, old) || old->turn > s->turn)
+			continue;
+		if (kbs_session_left(s, old))
+			left++;
+		else
 			alone = false;
+	}
 	spin_unlock_bh(&kbs_sessions_lock);
-	return alone;
+	return alone && left <= KBS_LEFT_MAX;
 }
 
 /* Clients without a secret share one limit, because they can choose any name. */
@@ -164,4 +211,18 @@ u32 kbs_session_credits(struct kbs_session *s, u32 want, u32 room)
 	s->promised = min(want, share - min(taken, share));
 	spin_unlock_bh(&kbs_sessions_lock);
 	return s->promised;
+}
+
+/* Give the receives of a session to others: its client sends no more commands. */
+void kbs_session_credits_give(struct kbs_session *s)
+{
+	u16 i;
+
+	for (i = 0; i < s->nqueues; i++) {
+		kulp_credits_give(s->queues[i].q, s->queues[i].credits);
+		s->queues[i].credits = 0;
+	}
+	spin_lock_bh(&kbs_sessions_lock);
+	s->promised = 0;
+	spin_unlock_bh(&kbs_sessions_lock);
 }

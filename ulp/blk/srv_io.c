@@ -338,6 +338,9 @@ static bool kbs_io_count(struct kbs_req *req, bool begin)
 	spin_lock_bh(&sq->lock);
 	live = kbs_session_works(sq->s);
 	sq->load.io += begin ? live : -1;
+	/* The client's next session may wait for the last one. The thread keeps the session. */
+	if (!begin && !live && !sq->load.io)
+		wake_up_all(&kbs_wait);
 	spin_unlock_bh(&sq->lock);
 	return live;
 }

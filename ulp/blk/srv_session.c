@@ -310,6 +310,9 @@ static void kbs_session_drain(struct kbs_session *s)
 	synchronize_rcu();
 	kbs_session_abort(s);
 	kulp_net_close(&s->conn.net);
+	kbs_session_credits_give(s);
+	/* The client's next session may wait no longer. */
+	wake_up_all(&kbs_wait);
 	kbs_session_settle(s);
 }
 
@@ -351,6 +354,7 @@ static void kbs_session_gone(struct kbs_session *s)
 	/* It isn't in the hash any more, so nobody checks tags. */
 	memzero_explicit(&s->keys, sizeof(s->keys));
 	memzero_explicit(s->proof, sizeof(s->proof));
+	kfree(s->addrs);
 	kfree_rcu(s, rcu);
 }
 

@@ -268,9 +268,14 @@ static int kbs_setup_accept(struct kbs_session *s, struct kbs_setup *set)
 /* Set up a session whose client has proved its identity, and replace older ones. */
 static int kbs_setup_proven(struct kbs_session *s, struct kbs_setup *set)
 {
-	const char *why = kbs_session_prove(s);
+	const struct kofiblk_hello_msg *asked = &set->asked;
+	const char *why;
 	int ret;
 
+	s->addrs = kmemdup(asked->addr, asked->limits.queues * asked->addr_len, GFP_KERNEL);
+	if (!s->addrs)
+		return kbs_refuse(s, -ENOMEM, "no memory");
+	why = kbs_session_prove(s);
 	if (why)
 		return kbs_refuse(s, -EBUSY, why);
 	if (!wait_event_idle_timeout(kbs_wait, kbs_session_alone(s) || kbs_session_stopped(s),
