@@ -81,6 +81,35 @@ static void write_beside_a_flush(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kbc_epoch_begin(&e, 2));
 }
 
+/* --- two disks of one export --- */
+
+static struct kbc_disk *disk_of(struct kunit *test, u64 epoch, const char *export,
+				const char *client, u8 host, u8 content)
+{
+	struct kbc_disk *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, d);
+	d->epoch.epoch = epoch;
+	strscpy(d->options.export, export, sizeof(d->options.export));
+	strscpy(d->options.client, client, sizeof(d->options.client));
+	d->options.host[0] = host;
+	d->made.accept.content[15] = content;
+	return d;
+}
+
+/* By another address it is the same session, but by another server with the same store it isn't. */
+static void two_disks(struct kunit *test)
+{
+	struct kbc_disk *d = disk_of(test, 1, "e", "c", 1, 1);
+
+	KUNIT_EXPECT_TRUE(test, kbc_twins(d, disk_of(test, 1, "e", "c", 1, 1)));
+	KUNIT_EXPECT_FALSE(test, kbc_twins(d, disk_of(test, 2, "e", "c", 1, 1)));
+	KUNIT_EXPECT_FALSE(test, kbc_twins(d, disk_of(test, 1, "f", "c", 1, 1)));
+	KUNIT_EXPECT_FALSE(test, kbc_twins(d, disk_of(test, 1, "e", "d", 1, 1)));
+	KUNIT_EXPECT_FALSE(test, kbc_twins(d, disk_of(test, 1, "e", "c", 2, 1)));
+	KUNIT_EXPECT_FALSE(test, kbc_twins(d, disk_of(test, 1, "e", "c", 1, 2)));
+}
+
 /* --- granted limits --- */
 
 #define FULL	(KOFIBLK_CAP_DISCARD | KOFIBLK_CAP_WRITE_ZEROES | KOFIBLK_CAP_FUA)
@@ -173,6 +202,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(loses_nothing),
 	KUNIT_CASE(flush_does_nothing),
 	KUNIT_CASE(write_beside_a_flush),
+	KUNIT_CASE(two_disks),
 	KUNIT_CASE(grants_are_compared_with_the_first),
 	KUNIT_CASE(made_read_only),
 	KUNIT_CASE(short_of_something),

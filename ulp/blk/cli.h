@@ -300,6 +300,7 @@ struct kbc_disk {
 	bool			deleting;	/* delete_work was queued */
 	struct work_struct	delete_work;
 	struct completion	created;	/* creation of the disk has ended */
+	bool			settled;	/* passed kbc_list_check(); under kbc_disks_lock */
 
 	/* The thread's */
 	struct task_struct	*thread;
@@ -409,6 +410,7 @@ bool kbc_epoch_fails(const struct kbc_epoch *e, bool flush, bool fua);
 void kbc_epoch_accept(struct kbc_epoch *e);
 const char *kbc_made_differs(const struct kofiblk_accept_msg *made,
 			     const struct kofiblk_accept_msg *now);
+bool kbc_twins(const struct kbc_disk *a, const struct kbc_disk *b);
 bool kbc_transient(u16 status);
 unsigned int kbc_shortage_wait(unsigned int ms);
 void kbc_disk_limit(struct kofiblk_disk_msg *disk, u32 max_io);

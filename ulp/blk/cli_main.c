@@ -179,32 +179,20 @@ static int kbc_list_add(struct kbc_disk *d)
 	return kbc_list_try(d);
 }
 
-/* Return: whether a server would take each of two disks for the other one that connects again. */
-static bool kbc_twins(const struct kbc_disk *a, const struct kbc_disk *b)
-{
-	const struct kbc_options *one = &a->options, *other = &b->options;
-
-	/* Pairs with kbc_settle(). */
-	return a != b && smp_load_acquire(&a->made.known) &&
-	       !memcmp(a->made.accept.content, b->made.accept.content,
-		       sizeof(a->made.accept.content)) &&
-	       !strcmp(one->export, other->export) && !strcmp(one->client, other->client) &&
-	       !memcmp(one->host, other->host, sizeof(one->host));
-}
-
-/* By another address of the server the export may be attached, too. */
-static int kbc_list_check(const struct kbc_disk *d)
+/* By another address of the server the export may be attached, too. The first disk stays. */
+static int kbc_list_check(struct kbc_disk *d)
 {
 	struct kbc_disk *other;
 	int ret = 0;
 
 	mutex_lock(&kbc_disks_lock);
 	list_for_each_entry(other, &kbc_disks, list)
-		if (!ret && kbc_twins(other, d)) {
+		if (!ret && other->settled && kbc_twins(other, d)) {
 			kbc_err(d, "%s has this export by another address of the server\n",
 				other->name);
 			ret = -EALREADY;
 		}
+	d->settled = !ret;
 	mutex_unlock(&kbc_disks_lock);
 	return ret;
 }

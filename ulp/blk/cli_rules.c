@@ -22,7 +22,7 @@ bool kbc_epoch_begin(struct kbc_epoch *e, u64 epoch)
 		WRITE_ONCE(e->lost, true);
 		WRITE_ONCE(e->unflushed, 0);
 	}
-	e->epoch = epoch;
+	WRITE_ONCE(e->epoch, epoch);
 	return lost;
 }
 
@@ -85,6 +85,21 @@ const char *kbc_made_differs(const struct kofiblk_accept_msg *made,
 	if (made->limits.caps & ~now->limits.caps & KBC_CAPS_KEPT)
 		return "the server no longer supports an operation that the disk uses";
 	return NULL;
+}
+
+/*
+ * Return: whether a server would take each of two disks for the other one that connects again.
+ * Another server that has the same store, and so the same uuid, has another epoch.
+ */
+bool kbc_twins(const struct kbc_disk *a, const struct kbc_disk *b)
+{
+	const struct kbc_options *one = &a->options, *other = &b->options;
+
+	return !memcmp(a->made.accept.content, b->made.accept.content,
+		       sizeof(a->made.accept.content)) &&
+	       READ_ONCE(a->epoch.epoch) == READ_ONCE(b->epoch.epoch) &&
+	       !strcmp(one->export, other->export) && !strcmp(one->client, other->client) &&
+	       !memcmp(one->host, other->host, sizeof(one->host));
 }
 
 /*

@@ -360,8 +360,7 @@ static int kbc_settle(struct kbc_disk *d, const struct kofiblk_accept_msg *accep
 	d->made.addrlen = d->fabric->queues[0].addrlen;
 	d->made.accept = *accept;
 	d->made.accept.addr = NULL;
-	/* Pairs with kbc_twins(). */
-	smp_store_release(&d->made.known, true);
+	d->made.known = true;
 	kbc_credits_trim(d, accept->limits.queues);
 	return kbc_tags_alloc(d);
 }
