@@ -231,8 +231,8 @@ struct kulp_fabric *kulp_fabric_get(const struct kulp_role *role, const struct k
 
 /**
  * kulp_fabric_put() - undo kulp_fabric_get()
- * @f: the device. Before the last reference is put, all ops must be done, all peers put
- *	and all regions closed
+ * @f: the device. Before the last reference is put, all peers must be put, all regions closed, and
+ *	all ops done whose memory is freed afterwards. Others end before the return
  * Context: Process, sleeps. Not from a callback of a role or an op.
  */
 void kulp_fabric_put(struct kulp_fabric *f);

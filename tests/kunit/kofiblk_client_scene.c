@@ -89,6 +89,7 @@ static void kunit_start_request(struct request *rq)
 #define blk_mq_start_request	kunit_start_request
 #include "../../ulp/blk/cli_rules.c"
 #include "../../ulp/blk/cli_memory.c"
+#include "../../ulp/blk/cli_message.c"
 #include "../../ulp/blk/cli_tags.c"
 #include "../../ulp/blk/cli_request.c"
 #include "../../ulp/blk/checksum.c"
@@ -175,14 +176,14 @@ static struct kofiblk_cmd_msg sent(struct kunit *test)
 	struct kofiblk_cmd_msg msg = {};
 
 	KUNIT_ASSERT_EQ(test, scene->nops, 1U);
-	KUNIT_ASSERT_PTR_EQ(test, scene->op, &slot->send);
-	KUNIT_ASSERT_EQ(test, kofiblk_parse_cmd(&slot->msgs[0].cmd,
+	KUNIT_ASSERT_PTR_EQ(test, scene->op, &slot->send->op);
+	KUNIT_ASSERT_EQ(test, kofiblk_parse_cmd(&slot->send->msg,
 						slot->bvecs[0].bv_len, &msg), 0);
-	KUNIT_EXPECT_TRUE(test, kofiblk_cmd_signed(&slot->msgs[0].cmd, &msg, CMD_NONCE,
+	KUNIT_EXPECT_TRUE(test, kofiblk_cmd_signed(&slot->send->msg.cmd, &msg, CMD_NONCE,
 						   &scene->d.session.keys));
 	/* As kbc_send_post() would, which needs an endpoint. */
 	slot->posted = true;
-	slot->send.done(&scene->q, &slot->send, 0, 0);
+	slot->send->op.done(&scene->q, &slot->send->op, 0, 0);
 	return msg;
 }
 
@@ -281,12 +282,13 @@ static int request_init(struct kunit *test)
 		spin_lock_init(&scene->kq.tags[i].lock);
 		scene->kq.tags[i].mr = &scene->mr;
 	}
-	kbc_slot_init(kbc_slot(scene->rq), &scene->kq);
-	return 0;
+	return kbc_slot_init(kbc_slot(scene->rq), &scene->kq);
 }
 
 static void request_exit(struct kunit *test)
 {
+	if (scene && scene->rq)
+		kbc_slot_exit(kbc_slot(scene->rq));
 	if (scene && scene->data)
 		free_pages((unsigned long)scene->data, get_order(ROOM));
 	if (scene)

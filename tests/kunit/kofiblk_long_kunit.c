@@ -108,7 +108,7 @@ static void fetches_two_bios(struct kunit *test)
 	memory_is(test, true);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 2U);
 	KUNIT_ASSERT_EQ(test, scene->nops, 2U);
-	KUNIT_EXPECT_PTR_EQ(test, scene->op, &kbc_slot(scene->rq)->thank);
+	KUNIT_EXPECT_PTR_EQ(test, scene->op, &kbc_slot(scene->rq)->thank->op);
 	scene->op->done(&scene->q, scene->op, 0, 0);
 	msg.flags = 0;
 	msg.addr = 0;
@@ -201,7 +201,7 @@ static void imm_before_the_send(struct kunit *test)
 	struct kofiblk_cmd_msg cmd;
 
 	begin_long(test);
-	KUNIT_ASSERT_EQ(test, kofiblk_parse_cmd(&slot->msgs[0].cmd, KOFIBLK_CMD_MAX(0), &cmd), 0);
+	KUNIT_ASSERT_EQ(test, kofiblk_parse_cmd(&slot->send->msg, KOFIBLK_CMD_MAX(0), &cmd), 0);
 	/* It can't come before the command is posted. */
 	kbc_written(&scene->kq, cmd.imm);
 	stale_are(test, 1);
@@ -210,7 +210,7 @@ static void imm_before_the_send(struct kunit *test)
 	kbc_written(&scene->kq, cmd.imm);
 	invalidates(test);
 	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
-	slot->send.done(&scene->q, &slot->send, 0, 0);
+	slot->send->op.done(&scene->q, &slot->send->op, 0, 0);
 	is_over(test);
 }
 

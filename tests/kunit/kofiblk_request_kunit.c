@@ -153,7 +153,7 @@ static void offered_again(struct kunit *test)
 	hear(test, &msg);
 	slot->fetch.op.done(&scene->q, &slot->fetch.op, 0, 0);
 	KUNIT_ASSERT_EQ(test, scene->nops, 1U);
-	slot->thank.done(&scene->q, &slot->thank, 0, 0);
+	slot->thank->op.done(&scene->q, &slot->thank->op, 0, 0);
 	hear(test, &msg);
 	KUNIT_EXPECT_EQ(test, scene->nrmas, 1U);
 	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
@@ -180,7 +180,7 @@ static void forged_replies(struct kunit *test)
 
 	begin(test, REQ_OP_WRITE);
 	scene->nops = 1;
-	scene->op = &kbc_slot(scene->rq)->send;
+	scene->op = &kbc_slot(scene->rq)->send->op;
 	kbc_slot(scene->rq)->region.done(&scene->q, &kbc_slot(scene->rq)->region, 0, 0);
 	scene->nops = 1;
 	cmd = sent(test);
@@ -239,6 +239,105 @@ static void late_reply(struct kunit *test)
 	hear(test, &msg);
 	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
 	memory_is(test, false);
+}
+
+/* Return: the message that the request is sent by. */
+static struct kbc_message *being_sent(struct kunit *test)
+{
+	struct kbc_message *m = kbc_slot(scene->rq)->send;
+
+	KUNIT_ASSERT_PTR_EQ(test, scene->op, &m->op);
+	return m;
+}
+
+/* The device doesn't get rid of a command, so it is set aside, and the request ends without it. */
+static void dead_server(struct kunit *test)
+{
+	struct kbc_message *first, *second;
+
+	scene->tx.size = 8;
+	begin(test, REQ_OP_READ);
+	first = being_sent(test);
+	kbc_requests_abort(&scene->d);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
+	KUNIT_EXPECT_NULL(test, scene->kq.tags[1].slot);
+	KUNIT_EXPECT_EQ(test, atomic_read(&scene->kq.busy), 0);
+	begin(test, REQ_OP_FLUSH);
+	second = being_sent(test);
+	KUNIT_EXPECT_PTR_NE(test, first, second);
+	KUNIT_EXPECT_FALSE(test, kbc_left_full(&scene->kq));
+	kbc_requests_abort(&scene->d);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 2U);
+	/* No more of them: the device's queue has other users. */
+	KUNIT_EXPECT_TRUE(test, kbc_left_full(&scene->kq));
+	begin(test, REQ_OP_READ);
+	kbc_each_tag(&scene->d, kbc_tag_abort);
+	kbc_each_tag(&scene->d, kbc_tag_leave);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 2U);
+	/* Late ends concern nobody. A post of an op that still waits does nothing. */
+	KUNIT_EXPECT_EQ(test, first->op.post(&scene->q, &first->op), -ECANCELED);
+	first->op.done(&scene->q, &first->op, -ECANCELED, 0);
+	second->op.done(&scene->q, &second->op, -ETIMEDOUT, 0);
+	KUNIT_EXPECT_FALSE(test, kbc_left_full(&scene->kq));
+	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 2U);
+	kbc_each_tag(&scene->d, kbc_tag_leave);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 3U);
+	scene->op->done(&scene->q, scene->op, 0, 0);
+	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
+}
+
+/* The device may access memory of the request. */
+static void data_isnt_set_aside(struct kunit *test)
+{
+	struct kbc_slot *slot = kbc_slot(scene->rq);
+
+	scene->tx.size = 64;
+	begin(test, REQ_OP_WRITE);
+	slot->region.done(&scene->q, &slot->region, -EINVAL, 0);
+	/* One piece is sent with the command. */
+	scene->bio.bi_iter.bi_size = pieces[0].len;
+	scene->rq->__data_len = pieces[0].len;
+	KUNIT_ASSERT_EQ(test, kbc_request_start(&scene->kq, scene->rq), BLK_STS_OK);
+	KUNIT_ASSERT_TRUE(test, slot->inl);
+	kbc_each_tag(&scene->d, kbc_tag_abort);
+	kbc_each_tag(&scene->d, kbc_tag_leave);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 0U);
+	KUNIT_EXPECT_EQ(test, atomic_read(&scene->kq.busy), 1);
+	being_sent(test)->op.done(&scene->q, scene->op, -ECANCELED, 0);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
+}
+
+/* KEEP_ALIVE and PROVE, too. */
+static void silent_server(struct kunit *test)
+{
+	struct kbc_message *m;
+
+	scene->tx.size = 64;
+	scene->d.session.open = true;
+	KUNIT_ASSERT_EQ(test, kbc_signals_alloc(&scene->d), 0);
+	kbc_keep_alive(&scene->d);
+	m = scene->kq.signal;
+	KUNIT_EXPECT_PTR_EQ(test, scene->op, &m->op);
+	/* It is being sent, so there is no other one. */
+	kbc_keep_alive(&scene->d);
+	KUNIT_EXPECT_EQ(test, scene->nops, 1U);
+	kbc_requests_abort(&scene->d);
+	KUNIT_EXPECT_NULL(test, scene->kq.signal);
+	KUNIT_EXPECT_EQ(test, atomic_read(&scene->kq.busy), 0);
+	KUNIT_ASSERT_EQ(test, kbc_signals_alloc(&scene->d), 0);
+	kbc_prove(&scene->kq);
+	m->op.done(&scene->q, &m->op, -ETIMEDOUT, 0);
+	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
+	/* One that was sent isn't set aside. */
+	m = scene->kq.signal;
+	m->op.done(&scene->q, &m->op, 0, 0);
+	kbc_signals_leave(&scene->d);
+	KUNIT_EXPECT_PTR_EQ(test, scene->kq.signal, m);
+	kbc_prove(&scene->kq);
+	m->op.done(&scene->q, &m->op, -ETIMEDOUT, 0);
+	KUNIT_EXPECT_EQ(test, scene->failures, 1U);
+	kfree(m);
 }
 
 /* Readahead fails with its session, but not a read that was merged behind it. */
@@ -487,7 +586,7 @@ static void sum_of_a_write(struct kunit *test)
 	KUNIT_ASSERT_PTR_EQ(test, scene->op, &slot->region);
 	slot->phase = KBC_IDLE;
 	kbc_command(slot, false);
-	KUNIT_ASSERT_EQ(test, kofiblk_parse_cmd(&slot->msgs[0].cmd,
+	KUNIT_ASSERT_EQ(test, kofiblk_parse_cmd(&slot->send->msg,
 						slot->bvecs[0].bv_len, &cmd), 0);
 	KUNIT_EXPECT_EQ(test, cmd.flags, (u16)KOFIBLK_CMD_SUM);
 	sum = kofiblk_sum_cmd(&cmd);
@@ -636,6 +735,9 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(forged_replies),
 	KUNIT_CASE(proved),
 	KUNIT_CASE(late_reply),
+	KUNIT_CASE(dead_server),
+	KUNIT_CASE(data_isnt_set_aside),
+	KUNIT_CASE(silent_server),
 	KUNIT_CASE(readahead_and_merged),
 	KUNIT_CASE(data_unasked),
 	KUNIT_CASE_PARAM(notes_writes, noted_gen_params),

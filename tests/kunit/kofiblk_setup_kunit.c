@@ -65,7 +65,8 @@ static struct scene {
 	size_t			lens[8];
 	unsigned int		first, next;
 	/* Actions of the client */
-	unsigned int		byes, updates, peers, peers_put, credits, proves;
+	unsigned int		byes, updates, peers, peers_put, credits, proves, signals;
+	bool			full;		/* the device has messages to a dead server */
 	unsigned int		old_nonces;	/* proofs with a nonce of an earlier session */
 	bool			deaf;		/* the server's endpoints don't answer */
 	struct task_struct	*updater;	/* the latest task that updated the disk */
@@ -250,6 +251,17 @@ void kbc_requests_abort(struct kbc_disk *d)
 
 void kbc_keep_alive(struct kbc_disk *d)
 {
+}
+
+int kbc_signals_alloc(struct kbc_disk *d)
+{
+	scene->signals++;
+	return 0;
+}
+
+bool kbc_left_full(const struct kbc_queue *kq)
+{
+	return scene->full;
 }
 
 void kbc_prove(struct kbc_queue *kq)
@@ -439,10 +451,19 @@ static void deaf_endpoints(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->session.id, 0ULL);
 	KUNIT_EXPECT_NULL(test, kbc_session_find(scene->accept.session));
 	KUNIT_EXPECT_FALSE(test, d->epoch.lost);
+	/* It isn't tried again while the device still has many messages to the endpoints. */
+	scene->full = true;
+	scene->proves = 0;
+	KUNIT_EXPECT_EQ(test, kbc_connect(d), -EBUSY);
+	KUNIT_EXPECT_EQ(test, scene->proves, 0U);
+	KUNIT_EXPECT_EQ(test, scene->first, scene->next);
+	scene->full = false;
 	scene->deaf = false;
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
 	KUNIT_EXPECT_TRUE(test, d->epoch.lost);
 	kbc_disconnect(d);
+	/* Each session has messages that an earlier one may have set aside. */
+	KUNIT_EXPECT_EQ(test, scene->signals, 3U);
 }
 
 /* The keys of tags differ in each session, and are 0 without a secret. */
@@ -463,6 +484,8 @@ static void keys_of_tags(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kofiblk_keys_make(scene->key, scene->proof, &keys), 0);
 	KUNIT_EXPECT_EQ(test, memcmp(&keys, &d->session.keys, sizeof(keys)), 0);
 	kbc_disconnect(d);
+	KUNIT_EXPECT_EQ(test, memcmp(&d->session.keys, &none, sizeof(none)), 0);
+	KUNIT_EXPECT_TRUE(test, !memchr_inv(d->session.proof, 0, KULP_MAC));
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
 	KUNIT_EXPECT_NE(test, memcmp(&keys, &d->session.keys, sizeof(keys)), 0);
 	kbc_disconnect(d);

@@ -11,6 +11,7 @@
  * kbc_tag.lock (spinlock, BH off)
  *  > kbc_disk.lock
  * kbc_sessions_lock (spinlock, BH off)
+ * kbc_left_lock (spinlock, BH off)
  * kbc_queue.lock (spinlock, BH off)
  * fi_*() calls and kulp_submit() aren't made under these locks, except fi_mr_post_reg() under
  * kbc_queue.lock. The block layer is called under two of these locks: to quiesce or unquiesce a
@@ -93,6 +94,17 @@ union kbc_msg {
 	u8		room[KOFIBLK_CMD_MAX(0)];
 };
 
+/* A message: see cli_message.c. */
+struct kbc_message {
+	struct kulp_op		op;
+	void			*owner;		/* while it is sent, if not set aside */
+	/* Of one that was set aside */
+	struct list_head	list;
+	const struct kulp_queue	*q;
+	u32			server;		/* hash of the server's address */
+	union kbc_msg		msg;
+};
+
 /* Maximum pieces of inline data. The provider would copy messages of more pieces. */
 #define KBC_INLINE_BVECS	2
 
@@ -120,12 +132,11 @@ struct kbc_slot {
 	bool			unflushed;	/* of a flush, from kbc_epoch_flush() */
 	u8			nbvec;		/* pieces of inline data */
 	struct bio_vec		bvecs[1 + KBC_INLINE_BVECS];	/* the command and those pieces */
-	union kbc_msg		msgs[2];	/* the command, and FETCHED */
 	struct bio		*bio;		/* its data is being fetched */
-	struct kulp_op		send;
+	struct kbc_message	*send;		/* the command */
+	struct kbc_message	*thank;		/* FETCHED */
 	struct kulp_op		region;		/* registers or invalidates the memory */
 	struct kulp_rma		fetch;
-	struct kulp_op		thank;		/* sends FETCHED */
 };
 
 static inline struct kbc_slot *kbc_slot(struct request *rq)
@@ -172,13 +183,6 @@ struct kbc_tag {
 	struct fid_mr		*mr;	/* while no request is active, the thread may free it */
 };
 
-/* A message without a tag of the block layer: KEEP_ALIVE or PROVE. */
-struct kbc_signal {
-	struct kulp_op		op;
-	union kbc_msg		*msg;
-	bool			sending;
-};
-
 /* A hardware queue of the block layer, and the session's queue for it. */
 struct kbc_queue {
 	struct kbc_disk		*disk;
@@ -188,7 +192,7 @@ struct kbc_queue {
 	fi_addr_t		peer;		/* the server's endpoint for this queue */
 	u64			cmd_nonce;	/* of tags, see tag.h; 0 until the server sent it */
 	u64			reply_nonce;
-	struct kbc_signal	signal;
+	struct kbc_message	*signal;	/* KEEP_ALIVE or PROVE, or NULL */
 	int			user;		/* on q; negative without immediate data */
 	u32			salt;		/* added to generations in immediate data */
 	struct kbc_tag		*tags;		/* kbc_made.depth */
@@ -388,12 +392,23 @@ void kbc_gate_open(struct kbc_disk *d);
 void kbc_gate_close(struct kbc_disk *d);
 void kbc_gate_fail(struct kbc_disk *d);
 
+/* cli_message.c */
+
+struct kbc_message *kbc_message_new(int (*post)(struct kulp_queue *q, struct kulp_op *op),
+				    void (*done)(struct kulp_queue *q, struct kulp_op *op,
+						 int err, size_t len));
+void *kbc_message_done(struct kulp_op *op);
+bool kbc_message_leave(struct kbc_message *m, const struct kbc_queue *kq);
+bool kbc_left_full(const struct kbc_queue *kq);
+
 /* cli_tags.c */
 
 void kbc_busy_put(struct kbc_queue *kq);
 void kbc_each_tag(struct kbc_disk *d, void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag));
 void kbc_keep_alive(struct kbc_disk *d);
 void kbc_prove(struct kbc_queue *kq);
+int kbc_signals_alloc(struct kbc_disk *d);
+void kbc_signals_leave(struct kbc_disk *d);
 int kbc_tags_alloc(struct kbc_disk *d);
 void kbc_tags_free(struct kbc_disk *d);
 void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag);
@@ -424,7 +439,8 @@ void kbc_memory_fill(const struct request *rq, const void *data);
 
 /* cli_request.c */
 
-void kbc_slot_init(struct kbc_slot *slot, struct kbc_queue *kq);
+int kbc_slot_init(struct kbc_slot *slot, struct kbc_queue *kq);
+void kbc_slot_exit(struct kbc_slot *slot);
 blk_status_t kbc_request_start(struct kbc_queue *kq, struct request *rq);
 void kbc_requests_abort(struct kbc_disk *d);
 void kbc_received(struct kulp_queue *q, void *buf, size_t len);

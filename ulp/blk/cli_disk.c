@@ -65,8 +65,12 @@ static int kbc_init_request(struct blk_mq_tag_set *set, struct request *rq,
 {
 	struct kbc_disk *d = set->driver_data;
 
-	kbc_slot_init(kbc_slot(rq), &d->queues[index]);
-	return 0;
+	return kbc_slot_init(kbc_slot(rq), &d->queues[index]);
+}
+
+static void kbc_exit_request(struct blk_mq_tag_set *set, struct request *rq, unsigned int index)
+{
+	kbc_slot_exit(kbc_slot(rq));
 }
 
 static const struct blk_mq_ops kbc_mq_ops = {
@@ -75,6 +79,7 @@ static const struct blk_mq_ops kbc_mq_ops = {
 	.timeout	= kbc_rq_timeout,
 	.init_hctx	= kbc_init_hctx,
 	.init_request	= kbc_init_request,
+	.exit_request	= kbc_exit_request,
 };
 
 void kbc_complete(struct request *rq, blk_status_t status)

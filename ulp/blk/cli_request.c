@@ -20,12 +20,15 @@
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
+#include <linux/slab.h>
 #include "cli.h"
 #include "cli_trace.h"
 #include "checksum.h"
 
 /* Delay before a request with a wrong checksum is sent again. */
 #define KBC_MISMATCH_MS	100
+/* Time for the device to send what it has, before messages are set aside. */
+#define KBC_LEAVE_MS	1000
 
 /* The server may reply by immediate data if it granted exactly KBC_CAPS_IMM_ON of KBC_CAPS_IMM. */
 #define KBC_CAPS_IMM		(KOFIBLK_CAP_IMM | KOFIBLK_CAP_RDMA_WRITE | KOFIBLK_CAP_CHECKSUM)
@@ -141,12 +144,13 @@ static u32 kbc_imm(const struct kbc_queue *kq, const struct kbc_tag *tag)
 	       (((u32)tag->gen + kq->salt) & GENMASK(19, 0));
 }
 
-/* Build the request's command, or with @thank the FETCHED command. */
-static void kbc_command(struct kbc_slot *slot, bool thank)
+/* Build the request's command, or with @thank the FETCHED command. Return: its message. */
+static struct kbc_message *kbc_command(struct kbc_slot *slot, bool thank)
 {
 	const struct kbc_disk *d = slot->kq->disk;
 	struct request *rq = kbc_rq(slot);
 	u8 op = kbc_opcode(rq);
+	struct kbc_message *m = thank ? slot->thank : slot->send;
 	struct kofiblk_cmd_msg msg = {
 		.op		= thank ? KOFIBLK_OP_FETCHED : op,
 		.queue		= slot->kq->index,
@@ -168,11 +172,13 @@ static void kbc_command(struct kbc_slot *slot, bool thank)
 	if (msg.flags & KOFIBLK_CMD_IMM)
 		msg.imm = kbc_imm(slot->kq, slot->tag);
 	trace_kofiblk_command(d->name, &msg);
-	len = kofiblk_build_cmd(&slot->msgs[thank].cmd, &msg);
-	kofiblk_cmd_sign(&slot->msgs[thank].cmd, len, slot->kq->cmd_nonce, &d->session.keys);
+	len = kofiblk_build_cmd(&m->msg, &msg);
+	kofiblk_cmd_sign(&m->msg.cmd, len, slot->kq->cmd_nonce, &d->session.keys);
 	if (!thank)
-		bvec_set_page(&slot->bvecs[0], virt_to_page(slot->msgs), len,
-			      offset_in_page(slot->msgs));
+		bvec_set_virt(&slot->bvecs[0], &m->msg, len);
+	/* From here on the message may be set aside, and the request may end. */
+	WRITE_ONCE(m->owner, slot);
+	return m;
 }
 
 /* --- changes of phase --- */
@@ -248,6 +254,8 @@ static void kbc_request_end(struct kbc_slot *slot)
  */
 static void kbc_slot_act(struct kbc_slot *slot, enum kbc_phase phase)
 {
+	struct kulp_queue *q;
+
 	switch (phase) {
 	case KBC_REGISTER:
 	case KBC_INVALIDATE:
@@ -255,8 +263,9 @@ static void kbc_slot_act(struct kbc_slot *slot, enum kbc_phase phase)
 		kulp_submit(slot->kq->q, &slot->region);
 		break;
 	case KBC_REPLY:
-		kbc_command(slot, slot->fetched);
-		kulp_submit(slot->kq->q, slot->fetched ? &slot->thank : &slot->send);
+		/* Before kbc_command(), after which the request may end. */
+		q = slot->kq->q;
+		kulp_submit(q, &kbc_command(slot, slot->fetched)->op);
 		break;
 	case KBC_FETCH:
 		kbc_memory_iter(slot->bio, &slot->fetch.iter);
@@ -359,38 +368,46 @@ static void kbc_region_done(struct kulp_queue *q, struct kulp_op *op, int err, s
 
 /* --- sends --- */
 
+/* Return: whether the command's message has data of the request. */
+static bool kbc_sends_data(const struct kbc_slot *slot)
+{
+	return slot->inl && rq_data_dir(kbc_rq(slot)) == WRITE;
+}
+
 static int kbc_send_post(struct kulp_queue *q, struct kulp_op *op)
 {
-	struct kbc_slot *slot = container_of(op, struct kbc_slot, send);
-	const struct request *rq = kbc_rq(slot);
-	struct fi_msg msg = {
-		.addr		= slot->kq->peer,
-		.context	= op,
-	};
+	struct kbc_message *m = container_of(op, struct kbc_message, op);
+	struct kbc_slot *slot = READ_ONCE(m->owner);
+	struct fi_msg msg = { .context = op };
 
-	if (READ_ONCE(slot->aborted))
+	if (!slot || READ_ONCE(slot->aborted))
 		return -ECANCELED;
 	WRITE_ONCE(slot->posted, true);
-	if (!slot->inl || rq_data_dir(rq) == READ)
-		return fi_send(q->ep, &slot->msgs[0], slot->bvecs[0].bv_len, NULL,
-			       slot->kq->peer, op);
+	if (!kbc_sends_data(slot))
+		return fi_send(q->ep, &m->msg, slot->bvecs[0].bv_len, NULL, slot->kq->peer, op);
+	msg.addr = slot->kq->peer;
 	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, slot->bvecs, 1 + slot->nbvec,
-		      slot->bvecs[0].bv_len + blk_rq_bytes(rq));
+		      slot->bvecs[0].bv_len + blk_rq_bytes(kbc_rq(slot)));
 	return fi_sendmsg(q->ep, &msg, FI_COMPLETION);
 }
 
 static int kbc_thank_post(struct kulp_queue *q, struct kulp_op *op)
 {
-	struct kbc_slot *slot = container_of(op, struct kbc_slot, thank);
+	struct kbc_message *m = container_of(op, struct kbc_message, op);
+	const struct kbc_slot *slot = READ_ONCE(m->owner);
 
-	if (READ_ONCE(slot->aborted))
+	if (!slot || READ_ONCE(slot->aborted))
 		return -ECANCELED;
-	return fi_send(q->ep, &slot->msgs[1], sizeof(struct kofiblk_cmd), NULL, slot->kq->peer, op);
+	return fi_send(q->ep, &m->msg, sizeof(struct kofiblk_cmd), NULL, slot->kq->peer, op);
 }
 
 /* After an error the server may or may not have received the command, so end the session. */
-static void kbc_sent(struct kbc_slot *slot, int err)
+static void kbc_sent(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
+	struct kbc_slot *slot = kbc_message_done(op);
+
+	if (!slot)
+		return;
 	spin_lock_bh(&slot->tag->lock);
 	slot->ops--;
 	if (err && !slot->aborted) {
@@ -398,16 +415,6 @@ static void kbc_sent(struct kbc_slot *slot, int err)
 		kbc_session_fail(slot->kq->disk, err);
 	}
 	kbc_slot_go(slot, KBC_IDLE);
-}
-
-static void kbc_send_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
-{
-	kbc_sent(container_of(op, struct kbc_slot, send), err);
-}
-
-static void kbc_thank_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
-{
-	kbc_sent(container_of(op, struct kbc_slot, thank), err);
 }
 
 /* --- data that the client fetches --- */
@@ -744,12 +751,61 @@ static bool kbc_requests_idle(struct kbc_disk *d)
 	return true;
 }
 
+static struct kbc_message *kbc_send_new(void)
+{
+	return kbc_message_new(kbc_send_post, kbc_sent);
+}
+
+static struct kbc_message *kbc_thank_new(void)
+{
+	return kbc_message_new(kbc_thank_post, kbc_sent);
+}
+
+/* Return: whether only messages that can be set aside keep a request from its end. */
+static bool kbc_slot_sends(const struct kbc_slot *slot)
+{
+	return slot && slot->phase == KBC_END && slot->ops && !kbc_sends_data(slot);
+}
+
+/* Set aside the messages of a request, and end it. */
+static void kbc_tag_leave(struct kbc_queue *kq, struct kbc_tag *tag)
+{
+	struct kbc_message *send, *thank;
+	struct kbc_slot *slot;
+
+	if (!kbc_slot_sends(READ_ONCE(tag->slot)) || kbc_left_full(kq))
+		return;
+	send = kbc_send_new();
+	thank = kbc_thank_new();
+	spin_lock_bh(&tag->lock);
+	slot = tag->slot;
+	if (!send || !thank || !kbc_slot_sends(slot)) {
+		spin_unlock_bh(&tag->lock);
+	} else {
+		if (kbc_message_leave(slot->send, kq)) {
+			slot->ops--;
+			slot->send = send;
+			send = NULL;
+		}
+		if (kbc_message_leave(slot->thank, kq)) {
+			slot->ops--;
+			slot->thank = thank;
+			thank = NULL;
+		}
+		kbc_slot_go(slot, KBC_IDLE);
+	}
+	kfree(send);
+	kfree(thank);
+}
+
 /*
  * Return: whether to wait on for operations since @began. To close the device would end the
  * sessions of all its disks. An administrator who removes this one accepts that.
  */
 static bool kbc_requests_wait(const struct kbc_disk *d, unsigned long began)
 {
+	if (time_before(jiffies, began + KBC_END_S * HZ))
+		return true;
 	return READ_ONCE(d->state) != KBC_DELETING &&
 	       kulp_fabric_moves(d->fabric, jiffies - KBC_END_S * HZ) &&
 	       time_before(jiffies, began + KBC_PEER_S * HZ);
@@ -757,8 +813,9 @@ static bool kbc_requests_wait(const struct kbc_disk *d, unsigned long began)
 
 /*
  * Return all requests to the block layer. The session is over: no request starts and no reply is
- * handled any more. If the server is dead, sends may not complete for long. In the end the client
- * closes the device, which ends all operations on it.
+ * handled any more. If the server is dead, the device may not complete messages and reads for long.
+ * Messages are set aside, but the device must not access memory of requests that have ended. So in
+ * the end the client closes the device, which ends all operations on it.
  */
 void kbc_requests_abort(struct kbc_disk *d)
 {
@@ -766,7 +823,12 @@ void kbc_requests_abort(struct kbc_disk *d)
 	bool lost = false;
 
 	kbc_each_tag(d, kbc_tag_abort);
-	while (!wait_event_idle_timeout(d->wait, kbc_requests_idle(d), KBC_END_S * HZ)) {
+	while (!wait_event_idle_timeout(d->wait, kbc_requests_idle(d),
+					msecs_to_jiffies(KBC_LEAVE_MS))) {
+		/* Nothing is being posted: it was before kbc_unpublish(), or is aborted. */
+		synchronize_rcu();
+		kbc_signals_leave(d);
+		kbc_each_tag(d, kbc_tag_leave);
 		if (lost || kbc_requests_wait(d, began))
 			continue;
 		kbc_err(d, "operations didn't complete after the session's end, closing device %s\n",
@@ -777,15 +839,23 @@ void kbc_requests_abort(struct kbc_disk *d)
 	kbc_each_tag(d, kbc_tag_release);
 }
 
-void kbc_slot_init(struct kbc_slot *slot, struct kbc_queue *kq)
+/* The caller calls kbc_slot_exit() also on failure. */
+int kbc_slot_init(struct kbc_slot *slot, struct kbc_queue *kq)
 {
 	slot->kq = kq;
 	slot->phase = KBC_IDLE;
 	slot->region.post = kbc_region_post;
 	slot->region.done = kbc_region_done;
-	slot->send.post = kbc_send_post;
-	slot->send.done = kbc_send_done;
 	slot->fetch.op.done = kbc_fetch_done;
-	slot->thank.post = kbc_thank_post;
-	slot->thank.done = kbc_thank_done;
+	slot->send = kbc_send_new();
+	slot->thank = kbc_thank_new();
+	return slot->send && slot->thank ? 0 : -ENOMEM;
+}
+
+void kbc_slot_exit(struct kbc_slot *slot)
+{
+	kfree(slot->send);
+	kfree(slot->thank);
+	slot->send = NULL;
+	slot->thank = NULL;
 }

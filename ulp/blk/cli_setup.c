@@ -450,6 +450,11 @@ static int kbc_establish(struct kbc_disk *d, const char **step)
 	unsigned int i;
 	int ret;
 
+	/* Before the server ends a previous session. */
+	*step = "the device still has messages of earlier ones";
+	for (i = 0; i < d->nqueues; i++)
+		if (kbc_left_full(&d->queues[i]))
+			return -EBUSY;
 	kbc_wanted(d, &limits);
 	kbc_key_take(d);
 	*step = "TCP connection";
@@ -462,7 +467,8 @@ static int kbc_establish(struct kbc_disk *d, const char **step)
 	if (ret)
 		return ret;
 	*step = "fabric objects";
-	ret = kbc_settle(d, &accept) ?: kbc_peers_get(d, &accept) ?: kbc_regions_alloc(d);
+	ret = kbc_settle(d, &accept) ?: kbc_peers_get(d, &accept) ?: kbc_regions_alloc(d) ?:
+	      kbc_signals_alloc(d);
 	if (ret)
 		return ret;
 	d->alive.seen = d->alive.gen;

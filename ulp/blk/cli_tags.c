@@ -35,35 +35,64 @@ void kbc_each_tag(struct kbc_disk *d, void (*fn)(struct kbc_queue *kq, struct kb
 
 /* --- KEEP_ALIVE and PROVE --- */
 
+/* Under RCU, so kbc_unpublish() waits for it. */
 static int kbc_signal_post(struct kulp_queue *q, struct kulp_op *op)
 {
-	struct kbc_queue *kq = container_of(op, struct kbc_queue, signal.op);
+	struct kbc_message *m = container_of(op, struct kbc_message, op);
+	const struct kbc_queue *kq = READ_ONCE(m->owner);
 
-	if (!READ_ONCE(kq->disk->session.open))
+	if (!kq || !READ_ONCE(kq->disk->session.open))
 		return -ECANCELED;
-	return fi_send(q->ep, kq->signal.msg, sizeof(struct kofiblk_cmd), NULL, kq->peer, op);
+	return fi_send(q->ep, &m->msg, sizeof(struct kofiblk_cmd), NULL, kq->peer, op);
 }
 
 static void kbc_signal_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
-	struct kbc_queue *kq = container_of(op, struct kbc_queue, signal.op);
+	struct kbc_queue *kq = kbc_message_done(op);
 
+	if (!kq)
+		return;
 	if (err && err != -ECANCELED)
 		kbc_session_fail(kq->disk, err);
-	/* Pairs with kbc_keep_alive(): the message may be written again. */
-	smp_store_release(&kq->signal.sending, false);
 	kbc_busy_put(kq);
 }
 
 static void kbc_signal(struct kbc_queue *kq, const struct kofiblk_cmd_msg *msg)
 {
-	struct kofiblk_cmd *wire = &kq->signal.msg->cmd;
+	struct kofiblk_cmd *wire = &kq->signal->msg.cmd;
 	size_t len = kofiblk_build_cmd(wire, msg);
 
 	kofiblk_cmd_sign(wire, len, kq->cmd_nonce, &kq->disk->session.keys);
-	kq->signal.sending = true;
+	WRITE_ONCE(kq->signal->owner, kq);
 	atomic_inc(&kq->busy);
-	kulp_submit(kq->q, &kq->signal.op);
+	kulp_submit(kq->q, &kq->signal->op);
+}
+
+/* Allocate what kbc_signals_leave() has set aside. */
+int kbc_signals_alloc(struct kbc_disk *d)
+{
+	struct kbc_queue *kq;
+
+	for (kq = d->queues; kq < d->queues + d->nqueues; kq++) {
+		if (!kq->signal)
+			kq->signal = kbc_message_new(kbc_signal_post, kbc_signal_done);
+		if (!kq->signal)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* At the end of a session, after kbc_unpublish(). */
+void kbc_signals_leave(struct kbc_disk *d)
+{
+	struct kbc_queue *kq;
+
+	for (kq = d->queues; kq < d->queues + d->nqueues; kq++) {
+		if (!kq->signal || !kbc_message_leave(kq->signal, kq))
+			continue;
+		kq->signal = NULL;
+		kbc_busy_put(kq);
+	}
 }
 
 void kbc_keep_alive(struct kbc_disk *d)
@@ -73,8 +102,8 @@ void kbc_keep_alive(struct kbc_disk *d)
 		.session	= d->session.id,
 	};
 
-	/* The previous message is still being sent. */
-	if (smp_load_acquire(&d->queues[0].signal.sending))
+	/* The previous message is still being sent. Pairs with kbc_message_done(). */
+	if (smp_load_acquire(&d->queues[0].signal->owner))
 		return;
 	WRITE_ONCE(d->alive.gen, d->alive.gen + 1);
 	msg.id = KOFIBLK_ID(KOFIBLK_SLOT_KEEP_ALIVE, d->alive.gen);
@@ -106,11 +135,6 @@ static int kbc_queue_alloc(struct kbc_queue *kq)
 	u16 i;
 
 	spin_lock_init(&kq->lock);
-	kq->signal.op.post = kbc_signal_post;
-	kq->signal.op.done = kbc_signal_done;
-	kq->signal.msg = kzalloc(sizeof(*kq->signal.msg), GFP_KERNEL);
-	if (!kq->signal.msg)
-		return -ENOMEM;
 	tags = kvcalloc(d->made.depth, sizeof(*tags), GFP_KERNEL);
 	if (!tags)
 		return -ENOMEM;
@@ -126,10 +150,10 @@ static void kbc_queue_free(struct kbc_queue *kq)
 {
 	kvfree(kq->tags);
 	kvfree(kq->bvecs);
-	kfree(kq->signal.msg);
+	kfree(kq->signal);
 	kq->tags = NULL;
 	kq->bvecs = NULL;
-	kq->signal.msg = NULL;
+	kq->signal = NULL;
 }
 
 /* Allocate tags without regions. The caller calls kbc_tags_free() also on failure. */
