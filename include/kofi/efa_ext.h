@@ -23,8 +23,12 @@
  *	effect; FI_EFA_RNR_INFINITE, the default, has no limit. On fabric efa the packet is sent
  *	again after a delay. Set it before fi_enable(), else -FI_EOPBADSTATE; -EOPNOTSUPP on
  *	a device without a limit. fi_efa(7)
- * @FI_OPT_EFA_USE_DEVICE_RDMA: bool, fabric efa: the receiver's device reads long messages
- *	from the sender's memory; if false, they are sent in packets. The default is true if
+ * @FI_OPT_EFA_EMULATED_READ: bool, fabric efa: reads are carried out by packets, whatever the
+ *	peer's device can do. Read-only. fi_efa(7)
+ * @FI_OPT_EFA_EMULATED_WRITE: the same for writes
+ * @FI_OPT_EFA_EMULATED_ATOMICS: true, because the device has no atomics
+ * @FI_OPT_EFA_USE_DEVICE_RDMA: bool, fabric efa: reads, writes and long messages go by RDMA where
+ *	both ends' devices can; if false, they go by packets. The default is true if
  *	the device can read; setting it on another device fails with -EOPNOTSUPP. Set it
  *	before fi_enable(), else -FI_EOPBADSTATE. fi_efa(7)
  * @FI_OPT_EFA_HOMOGENEOUS_PEERS: bool, fabric efa: all peers have the features of this
@@ -35,6 +39,9 @@
  */
 enum fi_efa_option {
 	FI_OPT_EFA_RNR_RETRY = -FI_PROV_SPECIFIC_EFA,
+	FI_OPT_EFA_EMULATED_READ = -FI_PROV_SPECIFIC_EFA + 1,
+	FI_OPT_EFA_EMULATED_WRITE = -FI_PROV_SPECIFIC_EFA + 2,
+	FI_OPT_EFA_EMULATED_ATOMICS = -FI_PROV_SPECIFIC_EFA + 3,
 	FI_OPT_EFA_USE_DEVICE_RDMA = -FI_PROV_SPECIFIC_EFA + 4,
 	FI_OPT_EFA_HOMOGENEOUS_PEERS = -FI_PROV_SPECIFIC_EFA + 7,
 };

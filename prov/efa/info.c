@@ -190,7 +190,10 @@ static bool kefa_rma_wanted(const struct fi_info *entry, const struct fi_info *h
 	return hints->caps ? hints->caps & FI_RMA : !(entry->mode & ~hints->mode);
 }
 
-/* Without RMA no write with data consumes a receive, and the limit of messages is the only one. */
+/*
+ * Fabric efa-direct: without RMA no write with data consumes a receive, and the limit of messages
+ * is the only one.
+ */
 static void kefa_info_no_rma(struct fi_info *entry)
 {
 	const u64 rma = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
@@ -239,7 +242,8 @@ int kefa_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		return ret;
 	}
 	for (entry = *info; entry; entry = entry->next)
-		if (entry->caps & FI_RMA && !kefa_rma_wanted(entry, hints))
+		if (!strcmp(entry->fabric_attr->name, FI_EFA_FABRIC_DIRECT) &&
+		    entry->caps & FI_RMA && !kefa_rma_wanted(entry, hints))
 			kefa_info_no_rma(entry);
 	return 0;
 }

@@ -32,6 +32,7 @@ static const struct asked {
 	{ "messages of more than a packet", .caps = FI_MSG, .msg_size = EFAKE_MTU + 1,
 	  .write = true },
 	{ "messages of more than a packet, no write", .caps = FI_MSG, .msg_size = EFAKE_MTU + 1 },
+	{ "RMA, without the mode", .caps = FI_RMA, .write = true, .rma = true },
 	{ "any of more than a packet", .mode = FI_RX_CQ_DATA, .msg_size = EFAKE_MTU + 1,
 	  .write = true, .direct = true, .rma = true },
 };
@@ -64,7 +65,8 @@ static void with_rma(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, !!(info->caps & RMA), row->rma);
 	KUNIT_EXPECT_EQ(test, !!(info->tx_attr->caps & RMA), row->rma);
 	KUNIT_EXPECT_EQ(test, !!(info->rx_attr->caps & RMA), row->rma);
-	KUNIT_EXPECT_EQ(test, info->mode, row->rma && row->write ? FI_RX_CQ_DATA : 0);
+	KUNIT_EXPECT_EQ(test, info->mode, row->direct && row->rma && row->write ? FI_RX_CQ_DATA :
+			0);
 	KUNIT_EXPECT_EQ(test, info->rx_attr->mode, info->mode);
 	if (row->direct)
 		KUNIT_EXPECT_EQ(test, info->ep_attr->max_msg_size,
@@ -73,6 +75,63 @@ static void with_rma(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, info->ep_attr->max_msg_size, KEFA_RDM_MAX_MSG);
 	fi_freeinfo(list);
 }
+
+/* --- RMA on fabric efa, which needs nothing of the device but memory that the CPU sees, too --- */
+
+static const struct rdm_asked {
+	const char	*desc;
+	u64		caps;
+	bool		device;		/* the device can read and write */
+	bool		incoherent;
+	int		ret;
+	u64		has;
+} rdm_asked[] = {
+	{ "empty hints", .device = true, .has = RMA },
+	{ "RMA", .caps = FI_RMA, .device = true, .has = RMA },
+	{ "RMA, no device", .caps = FI_RMA, .has = RMA },
+	{ "a reader", .caps = FI_MSG | FI_RMA | FI_READ, .device = true,
+	  .has = FI_RMA | FI_READ },
+	{ "a target", .caps = FI_TAGGED | FI_RMA | FI_REMOTE_WRITE | FI_RMA_EVENT,
+	  .has = FI_RMA | FI_REMOTE_WRITE },
+	{ "messages", .caps = FI_MSG | FI_TAGGED, .device = true },
+	{ "initiator, incoherent", .caps = FI_RMA, .incoherent = true,
+	  .has = FI_RMA | FI_READ | FI_WRITE },
+	{ "target, incoherent", .caps = FI_RMA | FI_REMOTE_READ, .incoherent = true,
+	  .ret = -ENODATA },
+};
+
+KUNIT_ARRAY_PARAM_DESC(rdm_asked, rdm_asked, desc);
+
+static void rdm_rma(struct kunit *test)
+{
+	const struct rdm_asked *row = test->param_value;
+	struct fi_fabric_attr fabric = {
+		.prov_name = FI_EFA_PROV_NAME, .name = FI_EFA_FABRIC,
+	};
+	struct fi_info hints = { .fabric_attr = &fabric, .caps = row->caps };
+	struct efake *fake = efake_make(test, EFA_DEVICE);
+	struct fi_info *info;
+
+	fake->dev->rdma_read = row->device;
+	fake->dev->rdma_write = row->device;
+	fake->incoherent = row->incoherent;
+	efake_publish(fake);
+	KUNIT_ASSERT_EQ(test, fi_getinfo(fi_version(), NULL, NULL, 0, &hints, &info), row->ret);
+	if (row->ret)
+		return;
+	KUNIT_EXPECT_EQ(test, info->caps & RMA, row->has);
+	KUNIT_EXPECT_EQ(test, !!(info->tx_attr->caps & FI_RMA), !!row->has);
+	KUNIT_EXPECT_EQ(test, !!(info->rx_attr->caps & FI_RMA), !!row->has);
+	KUNIT_EXPECT_EQ(test, !(info->caps & FI_RMA_EVENT), row->incoherent);
+	KUNIT_EXPECT_EQ(test, info->mode, 0);
+	KUNIT_EXPECT_EQ(test, info->rx_attr->mode, 0);
+	KUNIT_EXPECT_EQ(test, info->tx_attr->rma_iov_limit, 4);
+	KUNIT_EXPECT_EQ(test, info->ep_attr->max_msg_size, KEFA_RDM_MAX_MSG);
+	KUNIT_EXPECT_NULL(test, info->next);
+	fi_freeinfo(info);
+}
+
+/* --- other attributes --- */
 
 /* A plain receive of fabric efa must not become a buffer for several messages. */
 static void default_flags(struct kunit *test)
@@ -254,6 +313,7 @@ static void address_of_endpoint(struct kunit *test)
 
 static struct kunit_case info_cases[] = {
 	KUNIT_CASE_PARAM(with_rma, asked_gen_params),
+	KUNIT_CASE_PARAM(rdm_rma, rdm_asked_gen_params),
 	KUNIT_CASE(default_flags),
 	KUNIT_CASE(map_is_table),
 	KUNIT_CASE_PARAM(addresses, place_gen_params),

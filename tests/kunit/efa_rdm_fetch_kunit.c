@@ -74,7 +74,7 @@ static void fetch_writes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cntr_read(far->pair->end[1].remote), 4ULL * LEN);
 	KUNIT_EXPECT_EQ(test, first(far)->stats.writes, 0ULL);
 	/* Short ones have their data in the packet. */
-	KUNIT_EXPECT_EQ(test, do_write(far, far->data, KEFA_MIN_READ_WRITE - 1, 0, 9), 0);
+	KUNIT_EXPECT_EQ(test, do_write(far, far->data, SZ_64K - 1, 0, 9), 0);
 	KUNIT_EXPECT_EQ(test, first(far)->stats.sent[KEFA_LONGREAD_RTW_PKT], 4ULL);
 	KUNIT_EXPECT_EQ(test, first(far)->stats.sent[KEFA_LONGCTS_RTW_PKT], 1ULL);
 	rdm_read_all(&far->pair->end[0], 0);

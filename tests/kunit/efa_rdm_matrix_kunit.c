@@ -3,7 +3,7 @@
  * Fabric efa: a packet of each type arrives from a peer in each state, and while an operation
  * with that peer is in each state. The table has the expected results.
  */
-#include "efa_rdm_scene.h"
+#include "efa_rdm_far.h"
 #include "efa_wire_cases.h"
 
 /* State of the peer that sends the packet. */
@@ -27,12 +27,19 @@ enum state {
 	INVAL,		/* it has read a message, whose invalidation is in flight */
 	READING,	/* its first message is being read here */
 	NACKED,		/* reading its first message failed, and it got a READ_NACK */
+	WRITING,	/* the device writes to its memory */
+	ASKED,		/* it was asked for data in one packet */
+	ANSWERED,	/* it has answered a read, and its other data was granted */
+	WRITES,		/* it has begun a write, and the rest is granted */
+	FETCHED,	/* its write is being read here */
+	READS,		/* the first data of its read is in flight */
 	STATES
 };
 
 static const char *const state_names[STATES] = {
 	"nobody", "stranger", "known", "shaking", "ready", "dead", "removed", "half", "kept",
 	"posted", "ack", "owes", "granted", "grant", "to read", "inval", "reading", "nacked",
+	"writing", "asked", "answered", "writes", "fetched", "reads",
 };
 
 /*
@@ -53,44 +60,45 @@ static const struct field {
 	u8		type;
 	const char	*becomes;
 } fields[] = {
-	{ KEFA_CTS_PKT,			"sswwwdwwwwwww.wwww" },
-	{ KEFA_CTSDATA_PKT,		"sswwwdwwwwww.wwwww" },
-	{ KEFA_READRSP_PKT,		"sswwwdwwwwwwwwwwww" },
-	{ KEFA_EOR_PKT,			"sswwwdwwwwwwwwRwww" },
-	{ KEFA_ATOMRSP_PKT,		"sstttdtttttttttttt" },
-	{ KEFA_HANDSHAKE_PKT,		"ss...d............" },
-	{ KEFA_RECEIPT_PKT,		"sswwwdwwwwRwwwwwww" },
-	{ KEFA_READ_NACK_PKT,		"sswwwdwwwwwwww.www" },
-	{ KEFA_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
-	{ KEFA_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
-	{ KEFA_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKul" },
-	{ KEFA_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKul" },
-	{ KEFA_LONGCTS_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
-	{ KEFA_LONGCTS_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
-	{ KEFA_EAGER_RTW_PKT,		"sttttdtttttttttttt" },
-	{ KEFA_LONGCTS_RTW_PKT,		"sttttdtttttttttttt" },
-	{ KEFA_SHORT_RTR_PKT,		"sttttdtttttttttttt" },
-	{ KEFA_LONGCTS_RTR_PKT,		"sttttdtttttttttttt" },
-	{ KEFA_WRITE_RTA_PKT,		"sXXXXdXXXXXXXXXXXX" },
-	{ KEFA_FETCH_RTA_PKT,		"sXXXXdXXXXXXXXXXXX" },
-	{ KEFA_COMPARE_RTA_PKT,		"sXXXXdXXXXXXXXXXXX" },
-	{ KEFA_LONGREAD_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
-	{ KEFA_LONGREAD_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
-	{ KEFA_LONGREAD_RTW_PKT,	"sttttdtttttttttttt" },
-	{ KEFA_DC_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
-	{ KEFA_DC_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
-	{ KEFA_DC_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKul" },
-	{ KEFA_DC_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKul" },
-	{ KEFA_DC_LONGCTS_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
-	{ KEFA_DC_LONGCTS_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuu" },
-	{ KEFA_DC_EAGER_RTW_PKT,	"sttttdtttttttttttt" },
-	{ KEFA_DC_LONGCTS_RTW_PKT,	"sttttdtttttttttttt" },
-	{ KEFA_DC_WRITE_RTA_PKT,	"sXXXXdXXXXXXXXXXXX" },
-	{ KEFA_RUNTREAD_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKul" },
-	{ KEFA_RUNTREAD_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKul" },
+	{ KEFA_CTS_PKT,			"sswwwdwwwwwww.wwwwwwwww." },
+	{ KEFA_CTSDATA_PKT,		"sswwwdwwwwww.wwwwwwl..ww" },
+	{ KEFA_READRSP_PKT,		"sswwwdwwwwwwwwwwwwwRwwww" },
+	{ KEFA_EOR_PKT,			"sswwwdwwwwwwwwRwwwwwwwww" },
+	{ KEFA_ATOMRSP_PKT,		"sstttdtttttttttttttttttt" },
+	{ KEFA_HANDSHAKE_PKT,		"ss...d.................." },
+	{ KEFA_RECEIPT_PKT,		"sswwwdwwwwRwwwwwwwwwwwww" },
+	{ KEFA_READ_NACK_PKT,		"sswwwdwwwwwwww.wwwwwwwww" },
+	{ KEFA_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
+	{ KEFA_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
+	{ KEFA_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKK" },
+	{ KEFA_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKK" },
+	{ KEFA_LONGCTS_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
+	{ KEFA_LONGCTS_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
+	{ KEFA_EAGER_RTW_PKT,		"s....d.................." },
+	{ KEFA_LONGCTS_RTW_PKT,		"s....d.................." },
+	{ KEFA_SHORT_RTR_PKT,		"s....d.................." },
+	{ KEFA_LONGCTS_RTR_PKT,		"s....d.................." },
+	{ KEFA_WRITE_RTA_PKT,		"sXXXXdXXXXXXXXXXXXXXXXXX" },
+	{ KEFA_FETCH_RTA_PKT,		"sXXXXdXXXXXXXXXXXXXXXXXX" },
+	{ KEFA_COMPARE_RTA_PKT,		"sXXXXdXXXXXXXXXXXXXXXXXX" },
+	{ KEFA_LONGREAD_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
+	{ KEFA_LONGREAD_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
+	{ KEFA_LONGREAD_RTW_PKT,	"s....d.................." },
+	{ KEFA_DC_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
+	{ KEFA_DC_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
+	{ KEFA_DC_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKK" },
+	{ KEFA_DC_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKK" },
+	{ KEFA_DC_LONGCTS_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
+	{ KEFA_DC_LONGCTS_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
+	{ KEFA_DC_EAGER_RTW_PKT,	"s....d.................." },
+	{ KEFA_DC_LONGCTS_RTW_PKT,	"s....d.................." },
+	{ KEFA_DC_WRITE_RTA_PKT,	"sXXXXdXXXXXXXXXXXXXXXXXX" },
+	{ KEFA_RUNTREAD_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKK" },
+	{ KEFA_RUNTREAD_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKK" },
 };
 
 struct sender {
+	struct far		*far;
 	struct rdm_pair		*pair;
 	struct kefa_rdm		*rdm;
 	enum state		state;
@@ -135,6 +143,9 @@ static void prepare(struct sender *s, u8 type, bool raw)
 	memcpy(s->c.raw, &addr, sizeof(addr));
 	s->c.pkt.connid = s->name.qkey;
 	s->c.pkt.msg_id = 0;
+	s->c.rma[0].addr = cpu_to_le64(s->far->mr->base_addr);
+	s->c.rma[0].key = cpu_to_le64(fi_mr_key(s->far->mr));
+	s->c.read[0].key = cpu_to_le64(7);
 }
 
 /* Complete all packets to the sender. */
@@ -152,8 +163,10 @@ static void shake(struct sender *s)
 {
 	prepare(s, KEFA_HANDSHAKE_PKT, false);
 	s->c.pkt.shake.extra[0] = KEFA_FEATURE_DELIVERY_COMPLETE | KEFA_REQUEST_CONNID_HEADER;
-	if (s->state >= TO_READ)
+	if ((s->state >= TO_READ && s->state <= WRITING) || s->state == FETCHED)
 		s->c.pkt.shake.extra[0] |= KEFA_FEATURE_RDMA_READ | KEFA_FEATURE_READ_NACK;
+	if (s->state == WRITING)
+		s->c.pkt.shake.extra[0] |= KEFA_FEATURE_RDMA_WRITE;
 	deliver(s);
 	arrive_all(s);
 }
@@ -222,7 +235,6 @@ static void set_up_read(struct kunit *test, struct sender *s)
 	if (s->state == READING || s->state == NACKED) {
 		receive(test, s);
 		prepare(s, KEFA_LONGREAD_TAGRTM_PKT, false);
-		s->c.read[0].key = cpu_to_le64(7);
 		deliver(s);
 		KUNIT_EXPECT_EQ(test, efake_sent(s->pair->end[1].qp, 0)->opcode, IB_WR_RDMA_READ);
 	}
@@ -232,6 +244,42 @@ static void set_up_read(struct kunit *test, struct sender *s)
 	}
 	/* Keep the invalidation from completing before the packet has been delivered. */
 	s->pair->fake->manual_mr = s->state == INVAL;
+}
+
+static void set_up_far(struct kunit *test, struct sender *s)
+{
+	struct fid_ep *ep = s->pair->end[1].ep;
+	u8 *buf = s->far->data;
+
+	if (s->state == WRITING)
+		KUNIT_EXPECT_EQ(test, fi_write(ep, buf, 64, NULL, s->addr, 64, 7, NULL), 0);
+	if (s->state == ASKED || s->state == ANSWERED) {
+		KUNIT_EXPECT_EQ(test, fi_read(ep, buf, s->state == ASKED ? 5 : 50000, NULL,
+					      s->addr, 64, 7, NULL), 0);
+		arrive_all(s);
+	}
+	if (s->state == ANSWERED) {
+		prepare(s, KEFA_READRSP_PKT, false);
+		s->c.pkt.recv_id = operation(s);
+		deliver(s);
+	}
+	if (s->state == WRITES) {
+		prepare(s, KEFA_LONGCTS_RTW_PKT, false);
+		deliver(s);
+		arrive_all(s);
+	}
+	if (s->state == FETCHED) {
+		prepare(s, KEFA_LONGREAD_RTW_PKT, false);
+		deliver(s);
+		KUNIT_EXPECT_EQ(test, efake_sent(s->pair->end[1].qp, 0)->opcode, IB_WR_RDMA_READ);
+	}
+	if (s->state == READS) {
+		prepare(s, KEFA_LONGCTS_RTR_PKT, false);
+		s->c.pkt.msg_length = 50000;
+		s->c.rma[0].len = cpu_to_le64(50000);
+		s->c.pkt.recv_length = 9;
+		deliver(s);
+	}
 }
 
 static void set_up(struct kunit *test, struct sender *s, u8 type)
@@ -271,8 +319,10 @@ static void set_up(struct kunit *test, struct sender *s, u8 type)
 		KUNIT_EXPECT_EQ(test, send_to(s, 0), 0);
 		arrive_all(s);
 	}
-	if (s->state >= TO_READ)
+	if (s->state >= TO_READ && s->state <= NACKED)
 		set_up_read(test, s);
+	else if (s->state >= WRITING)
+		set_up_far(test, s);
 	if (s->state == POSTED || s->state == ACK)
 		KUNIT_EXPECT_EQ(test, send_to(s, s->state == ACK ? FI_DELIVERY_COMPLETE : 0), 0);
 	if (s->state == ACK)
@@ -349,6 +399,8 @@ static char try(struct kunit *test, struct sender *s, u8 type)
 		s->c.pkt.recv_id = operation(s);
 	if (type == KEFA_CTSDATA_PKT)
 		s->c.pkt.seg_offset = 7;
+	if (type == KEFA_CTS_PKT && s->state == READS)
+		s->c.pkt.flags |= KEFA_CTS_READ_REQ;
 	deliver(s);
 	return become(s);
 }
@@ -356,13 +408,15 @@ static char try(struct kunit *test, struct sender *s, u8 type)
 static void matrix_row(struct kunit *test)
 {
 	const struct field *field = test->param_value;
-	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct far *far = far_new(test, &(struct rdm_opts) { .rdma = true });
 	struct sender *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct rdm_pair *pair = far->pair;
 	char became[STATES + 1] = { };
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, s);
 	KUNIT_ASSERT_EQ(test, strlen(field->becomes), (size_t)STATES);
+	s->far = far;
 	s->pair = pair;
 	s->rdm = rdm_of(&pair->end[1]);
 	for (i = 0; i < STATES; i++) {

@@ -274,7 +274,7 @@ static void rma_refused(struct kunit *test)
 	rdm_expect_whole(test, far->pair);
 }
 
-/* fi_getinfo() offers neither reads nor writes for now. */
+/* Endpoints that were opened for messages alone. */
 static void rma_without(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
@@ -284,6 +284,53 @@ static void rma_without(struct kunit *test)
 			-EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, fi_read(end->ep, pair->out, 1, NULL, end->peer, 0, 1, NULL),
 			-EOPNOTSUPP);
+}
+
+static void expect_flag(struct kunit *test, struct fid_ep *ep, int name, bool value)
+{
+	size_t len = sizeof(bool);
+	bool flag = !value;
+
+	KUNIT_EXPECT_EQ(test, fi_getopt(&ep->fid, FI_OPT_ENDPOINT, name, &flag, &len), 0);
+	KUNIT_EXPECT_EQ(test, len, sizeof(bool));
+	KUNIT_EXPECT_EQ(test, flag, value);
+	KUNIT_EXPECT_EQ(test, fi_setopt(&ep->fid, FI_OPT_ENDPOINT, name, &flag, sizeof(flag)),
+			-ENOPROTOOPT);
+}
+
+static size_t size_option(struct kunit *test, struct fid_ep *ep, int name)
+{
+	size_t value, len = sizeof(value);
+
+	KUNIT_EXPECT_EQ(test, fi_getopt(&ep->fid, FI_OPT_ENDPOINT, name, &value, &len), 0);
+	return value;
+}
+
+/* The options about RMA, with and without support by the device, and without RMA. */
+static void rma_options(struct kunit *test)
+{
+	struct far *far = far_new(test, &(struct rdm_opts) { .rdma = true });
+	struct rdm_pair *pair = far->pair;
+	struct fid_ep *ep = pair->end[0].ep;
+
+	KUNIT_EXPECT_EQ(test, size_option(test, ep, FI_OPT_MAX_RMA_SIZE), KEFA_RDM_MAX_MSG);
+	KUNIT_EXPECT_EQ(test, size_option(test, ep, FI_OPT_INJECT_RMA_SIZE),
+			kefa_inject_size(pair->fake->dev));
+	expect_flag(test, ep, FI_OPT_EFA_EMULATED_READ, false);
+	expect_flag(test, ep, FI_OPT_EFA_EMULATED_WRITE, false);
+	expect_flag(test, ep, FI_OPT_EFA_EMULATED_ATOMICS, true);
+	pair->fake->dev->rdma_write = false;
+	expect_flag(test, ep, FI_OPT_EFA_EMULATED_READ, false);
+	expect_flag(test, ep, FI_OPT_EFA_EMULATED_WRITE, true);
+	pair->fake->dev->rdma_write = true;
+	rdm_of(&pair->end[0])->use_rdma = false;
+	expect_flag(test, ep, FI_OPT_EFA_EMULATED_READ, true);
+	expect_flag(test, ep, FI_OPT_EFA_EMULATED_WRITE, true);
+	pair->info->caps = FI_MSG;
+	KUNIT_ASSERT_EQ(test, fi_endpoint(pair->domain, pair->info, &ep, NULL), 0);
+	KUNIT_EXPECT_EQ(test, size_option(test, ep, FI_OPT_MAX_RMA_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, size_option(test, ep, FI_OPT_INJECT_RMA_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
 }
 
 /* --- a model --- */
@@ -607,19 +654,26 @@ static void make_wait(struct far *far, enum wait wait)
 	rdm_expect_nothing(far->test, &far->pair->end[1]);
 }
 
-/* A peer that doesn't answer ends the operation after a time, and its late answer does nothing. */
+/*
+ * A peer that doesn't answer ends the operation after a time, if there is a limit, and its late
+ * answer does nothing.
+ */
 static void rma_timeout(struct kunit *test)
 {
 	struct far *far = far_new(test, NULL);
 	unsigned int wait, i;
 	u32 id;
 
-	far->rdm->far_checks = 3;
 	for (wait = WAIT_READ; wait < WAITS; wait++) {
 		u64 drops = far_dropped(far, KEFA_DROP_STATE);
 
 		make_wait(far, wait);
 		id = op_id(far);
+		far->rdm->far_checks = 0;
+		for (i = 0; i < 5; i++)
+			rdm_check_peers(far->rdm);
+		far_take_all(far);
+		far->rdm->far_checks = 3;
 		for (i = 0; i < 3; i++) {
 			rdm_expect_nothing(test, &far->pair->end[1]);
 			rdm_check_peers(far->rdm);
@@ -701,6 +755,7 @@ static struct kunit_case rma_cases[] = {
 	KUNIT_CASE(rma_inject),
 	KUNIT_CASE_PARAM(rma_refused, wrong_gen_params),
 	KUNIT_CASE(rma_without),
+	KUNIT_CASE(rma_options),
 	KUNIT_CASE(rma_chaos),
 	KUNIT_CASE(rma_requests),
 	KUNIT_CASE(rma_answer_first),

@@ -36,21 +36,15 @@ static void pair_close(void *data)
 	rdm_theirs_forget(&pair->theirs);
 }
 
-/* fi_getinfo() doesn't offer RMA yet, so give the endpoint its capabilities. */
-static void end_rma(struct kunit *test, struct rdm_pair *pair, struct rdm_end *end, bool rdma)
+static void end_count_rma(struct kunit *test, struct rdm_pair *pair, struct rdm_end *end)
 {
 	struct fi_cntr_attr bytes = { .events = FI_CNTR_EVENTS_BYTES }, number = { };
-	struct kefa_ep *ep = to_kefa_ep(end->ep);
 
-	ep->caps |= FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT;
-	ep->rx.base.events = true;
 	KUNIT_ASSERT_EQ(test, fi_cntr_open(pair->domain, &bytes, &end->remote, NULL), 0);
 	KUNIT_ASSERT_EQ(test, fi_cntr_open(pair->domain, &number, &end->far, NULL), 0);
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->far->fid, FI_READ | FI_WRITE), 0);
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->remote->fid,
 					 FI_REMOTE_READ | FI_REMOTE_WRITE), 0);
-	KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT,
-					FI_OPT_EFA_USE_DEVICE_RDMA, &rdma, sizeof(rdma)), 0);
 }
 
 static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *end,
@@ -73,8 +67,12 @@ static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *
 		KUNIT_ASSERT_EQ(test, fi_cntr_open(pair->domain, &cntr_attr, &end->cntr, NULL), 0);
 		KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->cntr->fid, FI_SEND | FI_RECV), 0);
 	}
-	if (opts->rma)
-		end_rma(test, pair, end, opts->rdma);
+	if (opts->rma) {
+		end_count_rma(test, pair, end);
+		KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT,
+						FI_OPT_EFA_USE_DEVICE_RDMA, &opts->rdma,
+						sizeof(bool)), 0);
+	}
 	if (opts->homogeneous)
 		KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT,
 						FI_OPT_EFA_HOMOGENEOUS_PEERS,
@@ -91,6 +89,10 @@ static struct fi_info *pair_info(struct kunit *test, struct rdm_pair *pair,
 
 	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, FI_EFA_FABRIC, pair->fake->dev->name);
 	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->caps = KEFA_RDM_CAPS;
+	if (!opts->rma)
+		hints->caps &= ~(FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE |
+				 FI_RMA_EVENT);
 	KUNIT_EXPECT_EQ(test, fi_getinfo(fi_version(), NULL, NULL, 0, hints, &info), 0);
 	fi_freeinfo(hints);
 	KUNIT_ASSERT_NOT_NULL(test, info);

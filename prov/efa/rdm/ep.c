@@ -25,9 +25,13 @@ static unsigned int kefa_min_read = SZ_1M;
 module_param_named(inter_min_read_message_size, kefa_min_read, uint, 0644);
 MODULE_PARM_DESC(inter_min_read_message_size, "Shortest message of fabric efa that its receiver reads by RDMA, in bytes");
 
+static unsigned int kefa_min_read_write = SZ_64K;
+module_param_named(inter_min_read_write_size, kefa_min_read_write, uint, 0644);
+MODULE_PARM_DESC(inter_min_read_write_size, "Shortest write of fabric efa that its target reads by RDMA, if the devices can read and not write, in bytes");
+
 static unsigned int kefa_read_segment = SZ_1G;
 module_param_named(inter_read_segment_size, kefa_read_segment, uint, 0644);
-MODULE_PARM_DESC(inter_read_segment_size, "Maximum number of bytes of a message of fabric efa that one RDMA read reads");
+MODULE_PARM_DESC(inter_read_segment_size, "Maximum number of bytes of fabric efa that one RDMA read or write transfers");
 
 static unsigned int kefa_runt_size;
 module_param_named(runt_size, kefa_runt_size, uint, 0644);
@@ -52,6 +56,10 @@ MODULE_PARM_DESC(implicit_av_size, "Maximum number of peers of an endpoint of fa
 static unsigned int kefa_handshake_s = 60;
 module_param_named(handshake_timeout, kefa_handshake_s, uint, 0644);
 MODULE_PARM_DESC(handshake_timeout, "Seconds after which a peer of fabric efa that receives packets without sending its HANDSHAKE is dead, up to 120; 0 for no limit");
+
+static unsigned int kefa_far_s = 30;
+module_param_named(rma_timeout, kefa_far_s, uint, 0644);
+MODULE_PARM_DESC(rma_timeout, "Seconds after which a read or write by packets of fabric efa fails that its peer doesn't answer, up to 120; 0 for no limit");
 
 /* Maximum number of removed peers whose message numbers are remembered. */
 #define KEFA_TOMBS_MAX	4096
@@ -168,7 +176,7 @@ static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
 	rdm->lim.max_medium = kefa_rdm_max_medium(dev);
 	rdm->lim.credits = max(READ_ONCE(kefa_min_credits), 1U);
 	rdm->lim.min_read_message = READ_ONCE(kefa_min_read);
-	rdm->lim.min_read_write = KEFA_MIN_READ_WRITE;
+	rdm->lim.min_read_write = READ_ONCE(kefa_min_read_write);
 	rdm->lim.read_segment = clamp_t(u32, READ_ONCE(kefa_read_segment), PAGE_SIZE, ep->max_map);
 	rdm->lim.runt = kefa_rdm_at_once(dev, READ_ONCE(kefa_runt_size));
 	attr->tx_depth = rdm->nts;
@@ -299,6 +307,31 @@ static const struct fi_ops kefa_rdm_fid_ops = {
 
 /* --- options --- */
 
+/* Get an option of type bool. Return: false if there is none of that name. */
+static bool kefa_get_flag(const struct kefa_rdm *rdm, int optname, bool *value)
+{
+	const bool rdma = READ_ONCE(rdm->use_rdma);
+
+	switch (optname) {
+	case FI_OPT_EFA_EMULATED_READ:
+		*value = !rdma;
+		return true;
+	case FI_OPT_EFA_EMULATED_WRITE:
+		*value = !rdma || !rdm->ep.dom->dev->rdma_write;
+		return true;
+	case FI_OPT_EFA_EMULATED_ATOMICS:
+		*value = true;
+		return true;
+	case FI_OPT_EFA_USE_DEVICE_RDMA:
+		*value = rdma;
+		return true;
+	case FI_OPT_EFA_HOMOGENEOUS_PEERS:
+		*value = READ_ONCE(rdm->self.homogeneous);
+		return true;
+	}
+	return false;
+}
+
 static int kefa_rdm_getopt(struct fid *fid, int level, int optname, void *optval,
 			   size_t *optlen)
 {
@@ -309,18 +342,18 @@ static int kefa_rdm_getopt(struct fid *fid, int level, int optname, void *optval
 		{ FI_OPT_RX_SIZE, ep->rx.base.size },
 		{ FI_OPT_MAX_MSG_SIZE, KEFA_RDM_MAX_MSG },
 		{ FI_OPT_MAX_TAGGED_SIZE, KEFA_RDM_MAX_MSG },
+		{ FI_OPT_MAX_RMA_SIZE, ep->caps & FI_RMA ? KEFA_RDM_MAX_MSG : 0 },
 		{ FI_OPT_INJECT_MSG_SIZE, kefa_inject_size(ep->dom->dev) },
 		{ FI_OPT_INJECT_TAGGED_SIZE, kefa_inject_size(ep->dom->dev) },
+		{ FI_OPT_INJECT_RMA_SIZE, ep->caps & FI_RMA ? kefa_inject_size(ep->dom->dev) : 0 },
 		{ FI_OPT_MIN_MULTI_RECV, READ_ONCE(rdm->min_multi) },
 		{ FI_OPT_EFA_RNR_RETRY, READ_ONCE(ep->rnr_retry) },
 	};
 	bool flag;
 
-	if (optname != FI_OPT_EFA_HOMOGENEOUS_PEERS && optname != FI_OPT_EFA_USE_DEVICE_RDMA)
-		return kofi_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
-	flag = optname == FI_OPT_EFA_USE_DEVICE_RDMA ? READ_ONCE(rdm->use_rdma) :
-						       READ_ONCE(rdm->self.homogeneous);
-	return kofi_copy_out(optval, optlen, &flag, sizeof(flag));
+	if (kefa_get_flag(rdm, optname, &flag))
+		return kofi_copy_out(optval, optlen, &flag, sizeof(flag));
+	return kofi_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
 }
 
 /* Set an option that peers are told about or rely on, so it is fixed by fi_enable(). */
@@ -383,11 +416,22 @@ static const struct kofi_req_ops kefa_rdm_req_ops = {
 	.rx	= kefa_rdm_rx,
 };
 
-static bool kefa_rdm_possible(const struct fi_info *info)
+/*
+ * Where the CPU and the device don't see the same memory, the CPU can't carry out what peers ask
+ * for by packets.
+ */
+static u64 kefa_rdm_caps(const struct kefa_dev *dev)
+{
+	const u64 target = FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT;
+
+	return kefa_dma_coherent(dev->dma) ? KEFA_RDM_CAPS : KEFA_RDM_CAPS & ~target;
+}
+
+static bool kefa_rdm_possible(const struct kefa_dev *dev, const struct fi_info *info)
 {
 	const struct fi_ep_attr *attr = info->ep_attr;
 
-	return !(info->caps & ~KEFA_RDM_CAPS) &&
+	return !(info->caps & ~kefa_rdm_caps(dev)) &&
 	       (attr->type == FI_EP_RDM || attr->type == FI_EP_UNSPEC) &&
 	       info->tx_attr->size <= KEFA_RDM_SIZE &&
 	       info->rx_attr->size <= KEFA_RDM_SIZE &&
@@ -436,12 +480,12 @@ static int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct
 	struct kefa_rdm *rdm;
 	int ret;
 
-	if (!kefa_rdm_possible(info))
+	if (!kefa_rdm_possible(dom->dev, info))
 		return -EINVAL;
 	rdm = kzalloc(sizeof(*rdm), GFP_KERNEL);
 	if (!rdm)
 		return -ENOMEM;
-	kefa_ep_init(&rdm->ep, &kefa_rdm_kind, dom, info, KEFA_RDM_CAPS, kefa_rdm_work);
+	kefa_ep_init(&rdm->ep, &kefa_rdm_kind, dom, info, kefa_rdm_caps(dom->dev), kefa_rdm_work);
 	rdm->ep.ep_fid.fid.ops = &kefa_rdm_fid_ops;
 	rdm->ep.ep_fid.ops = &kefa_rdm_ep_ops;
 	rdm->ep.ep_fid.msg = &kefa_rdm_msg_ops;
@@ -450,11 +494,12 @@ static int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct
 	rdm->ep.ep_fid.req = &kefa_rdm_req_ops;
 	rdm->ep.tx.base.known = KEFA_TX_DEFAULTS;
 	rdm->ep.rx.base.known = KEFA_RX_DEFAULTS | FI_MULTI_RECV;
+	rdm->ep.rx.base.events = rdm->ep.caps & FI_RMA_EVENT;
 	rdm->ordered = info->rx_attr->msg_order & FI_ORDER_SAS;
 	rdm->min_multi = KEFA_MIN_MULTI_RECV;
 	rdm->check_ms = KEFA_SILENT_MS;
 	rdm->shake_checks = min(READ_ONCE(kefa_handshake_s), 120U) * MSEC_PER_SEC / KEFA_SILENT_MS;
-	rdm->far_checks = KEFA_FAR_MS / KEFA_SILENT_MS;
+	rdm->far_checks = min(READ_ONCE(kefa_far_s), 120U) * MSEC_PER_SEC / KEFA_SILENT_MS;
 	rdm->use_rdma = dom->dev->rdma_read;
 	rdm->linger_ms = KEFA_LINGER_MS;
 	kefa_rdm_lists(rdm);
@@ -480,20 +525,26 @@ err_free:
 
 /* --- the fabric --- */
 
-/* The engine segments, orders and matches messages in software. */
+/*
+ * The engine segments, orders and matches messages in software, and reads and writes by packets
+ * what the device can't.
+ */
 static void kefa_rdm_info(const struct kefa_dev *dev, struct fi_info *info)
 {
-	info->caps = KEFA_RDM_CAPS;
+	const u64 caps = kefa_rdm_caps(dev);
+
+	info->caps = caps;
 	*info->tx_attr = (struct fi_tx_attr) {
-		.caps		= KEFA_RDM_TX_CAPS,
+		.caps		= caps & KEFA_RDM_TX_CAPS,
 		.op_flags	= KEFA_TX_DEFAULTS,
 		.msg_order	= FI_ORDER_SAS,
 		.inject_size	= kefa_inject_size(dev),
 		.size		= KEFA_RDM_SIZE,
 		.iov_limit	= KEFA_IOV_MAX,
+		.rma_iov_limit	= KEFA_IOV_MAX,
 	};
 	*info->rx_attr = (struct fi_rx_attr) {
-		.caps		= KEFA_RDM_RX_CAPS,
+		.caps		= caps & KEFA_RDM_RX_CAPS,
 		.op_flags	= KEFA_RX_DEFAULTS | FI_MULTI_RECV,
 		.msg_order	= FI_ORDER_SAS,
 		.size		= KEFA_RDM_SIZE,

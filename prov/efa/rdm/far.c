@@ -6,7 +6,7 @@
  *
  * A peer doesn't answer a request whose key, access or range it refuses, and a process with
  * libfabric may make no progress for as long as it likes. Both look the same, so an operation
- * without progress for KEFA_FAR_MS fails.
+ * without progress for kefa_rdm.far_checks fails.
  */
 #include "rdm.h"
 
@@ -217,7 +217,7 @@ void kefa_far_check_time(struct kefa_rdm *rdm)
 	u32 i;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	for (i = 0; i < rdm->rops.size; i++) {
+	for (i = 0; i < rdm->rops.size && rdm->far_checks; i++) {
 		rop = &rdm->rops.ops[i];
 		if (!(BIT(rop->state) & its_turn) || !(rop->more & KEFA_ROP_FAR) || rop->wrs ||
 		    kefa_rpeer_dead(rop->peer) || ++rop->idle < rdm->far_checks)

@@ -28,8 +28,9 @@
 #include "shake.h"
 #include "stats.h"
 
-#define KEFA_RDM_TX_CAPS	(FI_MSG | FI_TAGGED | FI_SEND)
-#define KEFA_RDM_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RECV | FI_SOURCE | \
+#define KEFA_RDM_TX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE)
+#define KEFA_RDM_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | FI_REMOTE_READ | \
+				 FI_REMOTE_WRITE | FI_RMA_EVENT | FI_SOURCE | \
 				 FI_DIRECTED_RECV | FI_MULTI_RECV)
 #define KEFA_RDM_CAPS		(KEFA_RDM_TX_CAPS | KEFA_RDM_RX_CAPS | \
 				 FI_LOCAL_COMM | FI_REMOTE_COMM)
@@ -66,8 +67,6 @@ enum {
 	KEFA_SILENT_MS		= 500,
 	/* Time after which a message without progress kills a peer in no address vector. */
 	KEFA_STALL_MS		= 30000,
-	/* Time after which a read or write fails that its peer doesn't answer. */
-	KEFA_FAR_MS		= 30000,
 	/* Time after which early packets kill a peer, if they use up their memory for so long. */
 	KEFA_LATE_MS		= 100,
 	/* Shortest time in which a peer can use up the receives for answers, and dies then. */
@@ -92,9 +91,6 @@ enum {
 
 /* Longest message: the protocol has no limit. */
 #define KEFA_RDM_MAX_MSG	((size_t)LONG_MAX)
-
-/* Shortest write by packets that the target reads, as in libfabric. */
-#define KEFA_MIN_READ_WRITE	SZ_64K
 
 /* Number of pages of a region that peers read a message from. */
 #define KEFA_SOURCE_PAGES	1024
@@ -396,7 +392,7 @@ struct kefa_chunk {
  * @shake_checks: number of checks by @silent after which a peer that owes its HANDSHAKE is dead;
  *	0 for no limit
  * @far_checks: number of checks by @silent after which a read or write fails that its peer doesn't
- *	answer
+ *	answer; 0 for no limit
  * @refused: an injected message was refused, as its peer owes its HANDSHAKE
  * @bury: work that puts address handles of dead peers
  * @join_tries: number of failed attempts for the current address handle; used by @join only
