@@ -690,6 +690,68 @@ static void rma_timeout(struct kunit *test)
 	rdm_expect_whole(test, far->pair);
 }
 
+static u64 nsent(struct far *far)
+{
+	return far->pair->end[1].qp->nsent;
+}
+
+/* FI_FENCE: an operation, and those after it, wait for all earlier ones to the peer. */
+static void rma_fence(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct rdm_end *end = &far->pair->end[1];
+	u32 id;
+
+	/* A message of the fast path. */
+	KUNIT_EXPECT_EQ(test, fi_send(end->ep, far->data, 8, NULL, end->peer, (void *)1), 0);
+	KUNIT_EXPECT_EQ(test, hand_write(far, 100, FI_FENCE | FI_DELIVERY_COMPLETE, 2), 0);
+	KUNIT_EXPECT_EQ(test, fi_send(end->ep, far->data, 8, NULL, end->peer, (void *)3), 0);
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, nsent(far), 1ULL);
+	rdm_expect_nothing(test, end);
+	KUNIT_EXPECT_TRUE(test, far_take(far, KEFA_EAGER_MSGRTM_PKT, 0));
+	rdm_expect(test, end, 1, 8);
+	/* The fence is for what comes before it. */
+	KUNIT_EXPECT_EQ(test, nsent(far), 2ULL);
+	KUNIT_EXPECT_TRUE(test, far_take(far, KEFA_DC_EAGER_RTW_PKT, 0));
+	id = far->hdr.send_id;
+	KUNIT_EXPECT_TRUE(test, far_take(far, KEFA_EAGER_MSGRTM_PKT, 0));
+	rdm_expect(test, end, 3, 8);
+	/* The write waits for its RECEIPT. */
+	KUNIT_EXPECT_EQ(test, hand_write(far, 100, FI_FENCE, 4), 0);
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, nsent(far), 0ULL);
+	answer(far, KEFA_RECEIPT_PKT, id, 0, 0);
+	rdm_expect(test, end, 2, 100);
+	efake_settle_all();
+	KUNIT_EXPECT_TRUE(test, far_take(far, KEFA_EAGER_RTW_PKT, 0));
+	rdm_expect(test, end, 4, 100);
+	/* Nothing to wait for. */
+	KUNIT_EXPECT_EQ(test, hand_write(far, 100, FI_FENCE, 5), 0);
+	KUNIT_EXPECT_EQ(test, nsent(far), 1ULL);
+	/* Cancelling one that waits lets the next one go. */
+	KUNIT_EXPECT_EQ(test, hand_write(far, 100, FI_FENCE, 6), 0);
+	KUNIT_EXPECT_EQ(test, fi_cancel(&end->ep->fid, (void *)6), 0);
+	rdm_expect_error(test, end, 6, ECANCELED);
+	KUNIT_EXPECT_TRUE(test, far_take(far, KEFA_EAGER_RTW_PKT, 0));
+	rdm_expect(test, end, 5, 100);
+	rdm_expect_whole(test, far->pair);
+}
+
+static void rma_fence_without(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	struct kvec iov = { pair->out, 1 };
+	struct fi_msg msg = { .addr = pair->end[0].peer };
+	struct fid_ep *ep;
+
+	pair->info->caps &= ~FI_FENCE;
+	KUNIT_ASSERT_EQ(test, fi_endpoint(pair->domain, pair->info, &ep, NULL), 0);
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, 1);
+	KUNIT_EXPECT_EQ(test, fi_sendmsg(ep, &msg, FI_FENCE), -FI_EBADFLAGS);
+	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
+}
+
 enum ending { DIES, REMOVED, CLOSES, GOES };
 
 static void rma_ends(struct kunit *test)
@@ -763,6 +825,8 @@ static struct kunit_case rma_cases[] = {
 	KUNIT_CASE(rma_hostile),
 	KUNIT_CASE(rma_stale_receipt),
 	KUNIT_CASE(rma_timeout),
+	KUNIT_CASE(rma_fence),
+	KUNIT_CASE(rma_fence_without),
 	KUNIT_CASE(rma_ends),
 	KUNIT_CASE(rma_quiet),
 	{}

@@ -76,6 +76,7 @@ enum kefa_rop_state {
 #define KEFA_ROP_TARGET		0x02	/* a peer's read or write: target.c */
 #define KEFA_ROP_FAR		0x04	/* a read or write of the ULP: far.c */
 #define KEFA_ROP_RSP		0x08	/* a read that has its READRSP, and so the peer's id */
+#define KEFA_ROP_FENCE		0x80	/* FI_FENCE: it waits for earlier operations to the peer */
 
 /* Flags in kefa_rop.owes: packets that are due and wait for a slot. */
 #define KEFA_ROP_OWES_CTS	0x01

@@ -19,7 +19,7 @@ static int kefa_rdm_tx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
 
 	if (req->what & ~ep->caps)
 		return -EOPNOTSUPP;
-	if (req->flags & ~KEFA_TX_FLAGS)
+	if (req->flags & ~(KEFA_TX_FLAGS | (ep->caps & FI_FENCE)))
 		return -FI_EBADFLAGS;
 	if (!iov_iter_is_kvec(&req->iter) && !iov_iter_is_bvec(&req->iter))
 		return -EINVAL;
@@ -317,6 +317,32 @@ bool kefa_may_send(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	       kefa_order_may_give(&peer->order);
 }
 
+/*
+ * Return: whether an operation with FI_FENCE has to wait for an earlier one to its peer. Those that
+ * haven't begun are before it in the peer's list. While it waits, the peer stays in kefa_rdm.todo,
+ * so each poll tries it again. Fences are rare, so nothing counts a peer's operations.
+ */
+static bool kefa_fenced(const struct kefa_rdm *rdm, const struct kefa_rop *fence)
+{
+	const struct kefa_rop *rop;
+	u32 i;
+
+	if (likely(!(fence->more & KEFA_ROP_FENCE)))
+		return false;
+	for (i = 0; i < rdm->rops.size; i++) {
+		rop = &rdm->rops.ops[i];
+		if (rop->state != KEFA_ROP_FREE && rop->state != KEFA_ROP_LISTED &&
+		    rop->state != KEFA_ROP_WAIT && rop->flags & KEFA_ROP_TX &&
+		    rop->peer == fence->peer && rop != fence)
+			return true;
+	}
+	for (i = 0; i < rdm->nts; i++)
+		if (rdm->ts[i].whole && rdm->ts[i].state != KEFA_TS_FREE &&
+		    rdm->ts[i].peer == fence->peer)
+			return true;
+	return false;
+}
+
 /* Return: the state of a message after its packets were passed to the device. */
 static enum kefa_rop_state kefa_sent_state(const struct kefa_msg_out *out)
 {
@@ -469,7 +495,7 @@ bool kefa_rdm_send(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	int ret;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	if (!kefa_may_send(rdm, rop->peer))
+	if (!kefa_may_send(rdm, rop->peer) || kefa_fenced(rdm, rop))
 		return false;
 	ret = kefa_send_now(rdm, rop, true);
 	if (ret == -EAGAIN || ret == -EINPROGRESS)
@@ -496,6 +522,8 @@ static void kefa_rop_from_req(struct kefa_rdm *rdm, struct kefa_rop *rop,
 		rop->flags |= KEFA_ROP_QUIET;
 	if (req->flags & FI_DELIVERY_COMPLETE && !(req->flags & FI_INJECT))
 		rop->flags |= KEFA_ROP_DC;
+	if (unlikely(req->flags & FI_FENCE))
+		rop->more |= KEFA_ROP_FENCE;
 	rop->peer = peer;
 	peer->nops++;
 	rop->context = req->context;
@@ -589,7 +617,7 @@ static int kefa_rdm_tx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 	ret = kefa_rop_hold(rop, req) ? 0 : -EINVAL;
 	if (!ret) {
 		ret = -EAGAIN;
-		if (list_empty(&peer->wait) && kefa_may_send(rdm, peer))
+		if (list_empty(&peer->wait) && kefa_may_send(rdm, peer) && !kefa_fenced(rdm, rop))
 			ret = kefa_send_now(rdm, rop, !inject);
 		if (ret == -EINPROGRESS) {
 			list_add_tail(&rop->peer_link, &peer->wait);
