@@ -160,6 +160,16 @@ static int pp_client_size(struct pp_session *s, struct pp_plan *plan,
 	return ret;
 }
 
+static bool pp_client_wants(enum pp_op op)
+{
+	int i;
+
+	for (i = 0; i < pp_config.nops; i++)
+		if (pp_op_named(pp_config.ops[i]) == op)
+			return true;
+	return !pp_config.nops;
+}
+
 static bool pp_client_can(const struct pp_session *s, enum pp_op op)
 {
 	u32 can = s->self.can & s->peer.can;
@@ -234,7 +244,7 @@ static int pp_client_tests(struct pp_session *s)
 	ret = pp_client_too_long(s);
 	for (op = 0; op < PP_OPS && !ret; op++) {
 		plan.limit[op] = pp_client_limit(s, op);
-		if (pp_client_can(s, op))
+		if (pp_client_wants(op) && pp_client_can(s, op))
 			ret = pp_client_sizes(s, &plan, op);
 	}
 	kvfree(plan.samples);

@@ -103,6 +103,26 @@ static int pp_post_recvs(struct pp_session *s)
 	return 0;
 }
 
+/*
+ * The peer learns over TCP that all writes have completed, and looks at its memory then. So the
+ * data must be there, and not only on its way through the peer's device.
+ */
+static ssize_t pp_write(struct pp_session *s, struct pp_slot *slot, void *buf, u64 addr)
+{
+	const struct pp_flow *flow = &s->flow;
+	struct fi_msg_rma msg = {
+		.addr		= s->peer_addr,
+		.rma_iov	= &slot->rma,
+		.rma_iov_count	= 1,
+		.context	= slot,
+	};
+
+	slot->local = (struct kvec) { buf, flow->tx_size };
+	slot->rma = (struct fi_rma_iov) { addr, flow->tx_size, flow->key };
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &slot->local, 1, flow->tx_size);
+	return fi_writemsg(s->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+}
+
 static ssize_t pp_post_op(struct pp_session *s, struct pp_slot *slot)
 {
 	struct pp_flow *flow = &s->flow;
@@ -117,8 +137,7 @@ static ssize_t pp_post_op(struct pp_session *s, struct pp_slot *slot)
 		return fi_send(s->ep, buf, flow->tx_size, NULL, s->peer_addr,
 			       slot);
 	case PP_WRITE:
-		return fi_write(s->ep, buf, flow->tx_size, NULL, s->peer_addr,
-				addr, flow->key, slot);
+		return pp_write(s, slot, buf, addr);
 	case PP_READ:
 		return fi_read(s->ep, buf, flow->tx_size, NULL, s->peer_addr,
 			       addr, flow->key, slot);

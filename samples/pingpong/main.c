@@ -48,6 +48,8 @@ module_param_named(port, pp_config.port, ushort, 0444);
 MODULE_PARM_DESC(port, "the server's TCP port (default: 7471)");
 module_param_array_named(sizes, pp_config.sizes, uint, &pp_config.nsizes, 0444);
 MODULE_PARM_DESC(sizes, "sizes of operations in bytes (default: from 0 to the limit)");
+module_param_array_named(operations, pp_config.ops, charp, &pp_config.nops, 0444);
+MODULE_PARM_DESC(operations, "operations of a client: send, write, read, writedata (default: all)");
 module_param_named(max_size, pp_config.max_size, uint, 0444);
 MODULE_PARM_DESC(max_size, "size of the largest operation in bytes (default: the fabric's limit)");
 module_param_named(iterations, pp_config.iterations, uint, 0444);
@@ -118,6 +120,14 @@ static bool pp_wanted(const struct pp_instance *inst)
 
 static int pp_check_config(void)
 {
+	int i;
+
+	for (i = 0; i < pp_config.nops; i++) {
+		if (pp_op_named(pp_config.ops[i]) == PP_OPS) {
+			pr_err("there is no operation %s\n", pp_config.ops[i]);
+			return -EINVAL;
+		}
+	}
 	if (strcmp(role, "both") && strcmp(role, "server") &&
 	    strcmp(role, "client")) {
 		pr_err("role must be server, client or both\n");

@@ -47,6 +47,8 @@ struct task_struct;
  * @port: the server's TCP port
  * @sizes: sizes of operations in bytes, instead of those from 0 to the limit
  * @nsizes: number of entries of @sizes
+ * @ops: names of operations, instead of all
+ * @nops: number of entries of @ops
  * @max_size: largest operation in bytes, 0 for the limit of fabric and memory
  * @iterations: operations per measurement
  * @depth: number of outstanding operations
@@ -63,6 +65,8 @@ struct pp_config {
 	ushort		port;
 	uint		sizes[PP_MAX_SIZES];
 	int		nsizes;
+	char		*ops[PP_OPS];
+	int		nops;
 	uint		max_size;
 	uint		iterations;
 	uint		depth;
@@ -219,11 +223,15 @@ struct pp_instance {
  * @recv: the operation is a receive
  * @busy: the operation is outstanding
  * @index: index of the slot and its buffer
+ * @local: local memory of a write
+ * @rma: the peer's memory for a write
  */
 struct pp_slot {
-	bool	recv;
-	bool	busy;
-	u32	index;
+	bool			recv;
+	bool			busy;
+	u32			index;
+	struct kvec		local;
+	struct fi_rma_iov	rma;
 };
 
 /**
@@ -389,6 +397,7 @@ int pp_server_run(struct pp_instance *inst);
 
 extern const char * const pp_op_names[PP_OPS];
 
+enum pp_op pp_op_named(const char *name);
 void pp_report_state(struct pp_instance *inst, enum pp_state state);
 void pp_report_fabric(struct pp_session *s);
 void pp_report_flow(struct pp_session *s);

@@ -17,6 +17,21 @@ const char * const pp_op_names[PP_OPS] = {
 	[PP_WRITEDATA]	= "writedata",
 };
 
+/**
+ * pp_op_named() - find an operation
+ * @name: name of the operation
+ *
+ * Return: the operation, or PP_OPS.
+ */
+enum pp_op pp_op_named(const char *name)
+{
+	enum pp_op op;
+
+	for (op = 0; op < PP_OPS && strcmp(name, pp_op_names[op]); op++)
+		;
+	return op;
+}
+
 static const char * const pp_state_names[PP_STATES] = {
 	[PP_WAITING]	= "waiting",
 	[PP_RUNNING]	= "running",

@@ -104,6 +104,7 @@ done
 # --- invalid configurations ---
 refuse "an unknown role is refused" modprobe kofi_pingpong role=observer
 refuse "0 iterations are refused" modprobe kofi_pingpong iterations=0
+refuse "an unknown operation is refused" modprobe kofi_pingpong operations=write,wrote
 check "the module is loaded with an unknown provider" modprobe kofi_pingpong prov=nosuch timeout=2
 check "the run fails" ended failed
 check "the module is unloaded without a provider" rmmod kofi_pingpong
