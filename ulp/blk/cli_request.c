@@ -175,7 +175,8 @@ static struct kbc_message *kbc_command(struct kbc_slot *slot, bool thank)
 	len = kofiblk_build_cmd(&m->msg, &msg);
 	kofiblk_cmd_sign(&m->msg.cmd, len, slot->kq->cmd_nonce, &d->session.keys);
 	if (!thank)
-		bvec_set_virt(&slot->bvecs[0], &m->msg, len);
+		bvec_set_page(&slot->bvecs[0], virt_to_page(&m->msg), len,
+			      offset_in_page(&m->msg));
 	/* From here on the message may be set aside, and the request may end. */
 	WRITE_ONCE(m->owner, slot);
 	return m;
