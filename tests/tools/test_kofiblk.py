@@ -388,6 +388,32 @@ class Connect(Case):
         path.write_text("")
         self.assertEqual(self.connect(f"--secret-file=-{path}")[0][0], errno.EINVAL)
 
+    def test_the_units_commands(self):
+        """The commands of the units have options that the tool knows."""
+        ran = []
+        for unit in (HERE.parents[1] / "units").glob("*.service"):
+            for line in unit.read_text().splitlines():
+                key, _, command = line.partition("=")
+                if not key.startswith("Exec") or not command.startswith("@SBIN@/kofiblk "):
+                    continue
+                command = command.replace("%i", "disk0").replace("$ADDRESS", "storage1")
+                command = command.replace("$OPTIONS", "--client b --checksum")
+                with self.subTest(unit.name, command=command), \
+                        contextlib.redirect_stderr(io.StringIO()) as err:
+                    try:
+                        args = tool.parser().parse_args(command.split()[1:])
+                    except SystemExit:
+                        self.fail(err.getvalue())
+                    ran.append((unit.name, args))
+        self.assertEqual(len(ran), 4)
+        args = next(args for name, args in ran if name == "kofiblk@.service" and
+                    args.command == "connect")
+        self.assertEqual((args.address, args.export, args.client), ("storage1", "disk0", "b"))
+        self.assertIn("/etc/kofiblk/disk0.secret", args.secret_file)
+        args = next(args for name, args in ran if name == "kofiblk@.service" and
+                    args.command == "disconnect")
+        self.assertEqual((args.disk, args.force), (["disk0"], False))
+
     def test_each_option_has_a_help_text(self):
         for action in tool.parser()._subparsers._group_actions:
             for name, command in action.choices.items():
