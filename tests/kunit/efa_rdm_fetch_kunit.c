@@ -394,6 +394,32 @@ static void fetch_timeout(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rdm_regions(&far->pair->end[0]), first(far)->nsources);
 }
 
+/* The same on an endpoint for which nobody polls. */
+static void fetch_idle(struct kunit *test)
+{
+	struct far *far = fetch_new(test);
+	struct fi_rma_iov rma = far_piece(far, 0, LEN);
+	unsigned int i;
+
+	first(far)->far_checks = 3;
+	KUNIT_EXPECT_EQ(test, fi_write(far->pair->end[0].ep, far->data, LEN, NULL,
+				       far->pair->end[0].peer, rma.addr, rma.key, (void *)4), 0);
+	rdm_finish_sent(far->pair, 0, 0);
+	efake_settle_all();
+	rdm_finish_sent(far->pair, 0, 0);
+	efake_settle_all();
+	far->pair->fake->manual_mr = true;
+	for (i = 0; i < 3; i++)
+		rdm_check_peers(first(far));
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, first(far)->stats.timed_out, 1ULL);
+	KUNIT_EXPECT_TRUE(test, invalidates(far->pair->end[0].qp));
+	rdm_finish_sent(far->pair, 0, 0);
+	far->pair->fake->manual_mr = false;
+	efake_settle_all();
+	rdm_expect_error(test, &far->pair->end[0], 4, ETIMEDOUT);
+}
+
 static struct kunit_case fetch_cases[] = {
 	KUNIT_CASE(fetch_writes),
 	KUNIT_CASE(fetch_nacked),
@@ -405,6 +431,7 @@ static struct kunit_case fetch_cases[] = {
 	KUNIT_CASE(fetch_must),
 	KUNIT_CASE(fetch_ends),
 	KUNIT_CASE(fetch_timeout),
+	KUNIT_CASE(fetch_idle),
 	{}
 };
 

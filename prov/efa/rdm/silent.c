@@ -171,12 +171,17 @@ void kefa_rdm_silent(struct work_struct *work)
 {
 	struct kefa_rdm *rdm = container_of(to_delayed_work(work), struct kefa_rdm, silent);
 	struct kefa_ep *ep = &rdm->ep;
+	bool more;
 
 	spin_lock_bh(&ep->lock);
 	rdm->listening = false;
-	if (ep->state == KEFA_EP_ENABLED && kefa_silent_look(rdm)) {
-		kefa_rdm_pump(rdm);
-		kefa_silent_arm(rdm);
+	if (ep->state == KEFA_EP_ENABLED) {
+		more = kefa_silent_look(rdm);
+		/* An operation that has failed may have been the last one. */
+		if (more || kefa_rdm_due(rdm))
+			kefa_rdm_pump(rdm);
+		if (more)
+			kefa_silent_arm(rdm);
 	}
 	kefa_ep_unlock_tell(ep, false);
 }
