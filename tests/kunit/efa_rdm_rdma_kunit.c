@@ -134,6 +134,56 @@ static void rdma_many(struct kunit *test)
 	rdm_expect_whole(test, far->pair);
 }
 
+/* Insert an address at the first endpoint, so that it shares its slots among two peers. */
+static void add_peer(struct rdm_pair *pair)
+{
+	struct fi_efa_addr name = pair->end[1].name;
+	fi_addr_t addr;
+
+	name.qpn += 100;
+	KUNIT_EXPECT_EQ(pair->test, fi_av_insert(pair->end[0].av, &name, 1, &addr, 0, NULL), 1);
+}
+
+/* The first operation waits for a HANDSHAKE, and not for itself. */
+static void rdma_first(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts) {
+		.rma = true, .rdma = true, .tx_size = 64,
+	});
+	struct rdm_end *end = &pair->end[0];
+	struct fid_mr *mr;
+
+	add_peer(pair);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(pair->domain, pair->in, SZ_64K, FI_REMOTE_READ, 0, 0, 0,
+					&mr, NULL), 0);
+	efa_fill(pair->in, SZ_64K, 1);
+	KUNIT_EXPECT_EQ(test, fi_read(end->ep, pair->out, SZ_64K, NULL, end->peer, mr->base_addr,
+				      fi_mr_key(mr), (void *)4), 0);
+	rdm_run(pair);
+	rdm_expect(test, end, 4, SZ_64K);
+	KUNIT_EXPECT_TRUE(test, efa_filled(pair->out, SZ_64K, 1));
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	rdm_expect_whole(test, pair);
+}
+
+/* Operations that have begun go on while others wait, with a small share of the slots. */
+static void rdma_share(struct kunit *test)
+{
+	struct far *far = far_new(test, &(struct rdm_opts) { .rdma = true, .tx_size = 64 });
+	unsigned int i;
+
+	add_peer(far->pair);
+	first(far)->lim.read_segment = PAGE_SIZE / 8;
+	efa_fill(far->mem, SZ_64K, 1);
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, post(far, far->pair->out + i * SZ_16K, true, i * SZ_16K,
+					   SZ_16K, 0, i + 1), 0);
+	rdm_run(far->pair);
+	KUNIT_EXPECT_EQ(test, rdm_read_all(&far->pair->end[0], 0), 4U);
+	KUNIT_EXPECT_TRUE(test, efa_filled(far->pair->out, SZ_64K, 1));
+	rdm_expect_whole(test, far->pair);
+}
+
 /* --- data --- */
 
 static void expect_told(struct far *far, u64 value, size_t len, fi_addr_t src)
@@ -294,6 +344,31 @@ static void rdma_refused(struct kunit *test)
 	rdm_expect_whole(test, far->pair);
 }
 
+/* Memory that the device can't reach is refused; it isn't tried again and again. */
+static void rdma_unreachable(struct kunit *test)
+{
+	struct far *far = rdma_new(test);
+	/* The kernel has no memory there. */
+	u8 *nowhere = (u8 *)PAGE_SIZE;
+	struct kvec iov[3] = {
+		{ far->pair->out, 100 }, { far->pair->out + 5000, 100 }, { nowhere, 100 },
+	};
+	const struct fi_rma_iov rma = far_piece(far, 0, 300);
+	struct fi_msg_rma msg = {
+		.addr = far->pair->end[0].peer, .rma_iov = &rma, .rma_iov_count = 1,
+		.context = (void *)6,
+	};
+
+	KUNIT_EXPECT_EQ(test, post(far, nowhere, false, 0, 100, 0, 5), -EINVAL);
+	/* The first part of this one can be posted. */
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, iov, 3, 300);
+	KUNIT_EXPECT_EQ(test, fi_writemsg(far->pair->end[0].ep, &msg, FI_COMPLETION), 0);
+	rdm_run(far->pair);
+	rdm_expect_error(test, &far->pair->end[0], 6, EINVAL);
+	KUNIT_EXPECT_EQ(test, first(far)->stats.deaths, 0ULL);
+	rdm_expect_whole(test, far->pair);
+}
+
 enum ending { DIES, REMOVED, CLOSES, GOES };
 
 /* The operation has parts with the device, and others to post. */
@@ -358,10 +433,13 @@ static struct kunit_case rdma_cases[] = {
 	KUNIT_CASE(rdma_sizes),
 	KUNIT_CASE(rdma_pieces),
 	KUNIT_CASE(rdma_many),
+	KUNIT_CASE(rdma_first),
+	KUNIT_CASE(rdma_share),
 	KUNIT_CASE(rdma_data),
 	KUNIT_CASE(rdma_not_ready),
 	KUNIT_CASE(rdma_told),
 	KUNIT_CASE(rdma_refused),
+	KUNIT_CASE(rdma_unreachable),
 	KUNIT_CASE(rdma_ends),
 	KUNIT_CASE(rdma_no_dma),
 	{}

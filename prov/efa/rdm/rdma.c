@@ -29,9 +29,9 @@ static void kefa_rdma_there(const struct kefa_rop *rop, u64 off, u64 *addr, u64 
 	*key = iov->key;
 }
 
-/* Find the first contiguous piece of the ULP's memory at @off. */
-static bool kefa_rdma_here(struct kefa_rdm *rdm, const struct kefa_rop *rop, u64 off, u64 len,
-			   struct kefa_run *run)
+/* Find the first contiguous piece of the ULP's memory at @off. Return: 0, or as kefa_runs(). */
+static int kefa_rdma_here(struct kefa_rdm *rdm, const struct kefa_rop *rop, u64 off, u64 len,
+			  struct kefa_run *run)
 {
 	const unsigned int dir = rop->cq_flags & FI_READ ? ITER_DEST : ITER_SOURCE;
 	struct iov_iter iter;
@@ -40,7 +40,7 @@ static bool kefa_rdma_here(struct kefa_rdm *rdm, const struct kefa_rop *rop, u64
 
 	kefa_rop_iter(rop, dir, off, len, &iter, &kvec);
 	n = kefa_runs(&rdm->ep, &iter, run, 1);
-	return n == 1 || n == -EMSGSIZE;
+	return n == 1 || n == -EMSGSIZE ? 0 : n;
 }
 
 /* Return: whether one work request can write the operation's memory. */
@@ -50,7 +50,7 @@ static bool kefa_rdma_one_piece(struct kefa_rdm *rdm, const struct kefa_rop *rop
 
 	if (rop->far.n != 1 || rop->total > rdm->lim.read_segment)
 		return false;
-	return !rop->total || (kefa_rdma_here(rdm, rop, 0, rop->total, &run) &&
+	return !rop->total || (!kefa_rdma_here(rdm, rop, 0, rop->total, &run) &&
 			       run.len == rop->total);
 }
 
@@ -100,33 +100,59 @@ void kefa_rdma_wr(struct kefa_rdm *rdm, const struct kefa_ts *ts, struct kefa_wr
 		kefa_wr_sge(wr, rdm->ep.dom->nothing_dma, 0);
 }
 
-/* Map the next part of the ULP's memory into a slot. Return: whether there was DMA space. */
-static bool kefa_rdma_map(struct kefa_rdm *rdm, const struct kefa_rop *rop, struct kefa_ts *ts)
+/*
+ * Map the next part of the ULP's memory into a slot. Return: 0, -EAGAIN without DMA space, or
+ * another negative errno for memory that the device can't reach.
+ */
+static int kefa_rdma_map(struct kefa_rdm *rdm, const struct kefa_rop *rop, struct kefa_ts *ts)
 {
 	const bool read = ts->what == KEFA_TS_READ;
 	struct kefa_run run;
 	u64 len;
+	int ret;
 
 	kefa_rdma_there(rop, rop->sent, &ts->raddr, &len, &ts->rkey);
 	if (!rop->total)
-		return true;
-	/* It was checked when the ULP called. */
-	if (WARN_ON_ONCE(!kefa_rdma_here(rdm, rop, rop->sent, len, &run)))
-		return false;
+		return 0;
+	ret = kefa_rdma_here(rdm, rop, rop->sent, len, &run);
+	if (unlikely(ret))
+		return ret;
 	len = min3(len, (u64)run.len, (u64)rdm->lim.read_segment);
 	if (kefa_seg_map(&rdm->ep, &ts->seg, page_to_phys(run.page) + run.off, len,
 			 read ? DMA_FROM_DEVICE : DMA_TO_DEVICE))
-		return true;
+		return 0;
 	ts->seg.len = 0;
 	rdm->ep.stats.map_failed++;
-	return false;
+	return -EAGAIN;
+}
+
+/* Fail an operation of which the device has a part, or had one. */
+static void kefa_rdma_fail(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 status)
+{
+	list_del_init(&rop->link);
+	if (rop->state != KEFA_ROP_DYING)
+		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DYING);
+	kefa_rdm_end_tx(rdm, rop, err, status);
+}
+
+/*
+ * Return: whether another part may be posted. The first ones are a request, whose turn it is; the
+ * others leave slots to requests.
+ */
+static bool kefa_rdma_may_post(const struct kefa_rdm *rdm, const struct kefa_rop *rop)
+{
+	if (rop->wrs >= KEFA_READS_MAX)
+		return false;
+	return rop->state == KEFA_ROP_WAIT ? kefa_tx_room(rdm, rop->peer) :
+					     kefa_may_stream(rdm, rop->peer);
 }
 
 /**
  * kefa_rdma_one() - post the next part of a read or write
  * @rdm: the endpoint, enabled, with room for a work request before the doorbell
  * @rop: the operation, in KEFA_ROP_RDMA, or about to enter that; after its last part it is in
- *	KEFA_ROP_POSTED and in no list
+ *	KEFA_ROP_POSTED and in no list. If its memory can't be reached, it has failed, and may be
+ *	free
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
  * Return: false if it has to wait for other completions, or for memory.
@@ -134,16 +160,21 @@ static bool kefa_rdma_map(struct kefa_rdm *rdm, const struct kefa_rop *rop, stru
 bool kefa_rdma_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	struct kefa_ts *ts;
+	int ret;
 
-	if (rop->wrs >= KEFA_READS_MAX || !kefa_may_stream(rdm, rop->peer))
+	if (!kefa_rdma_may_post(rdm, rop))
 		return false;
 	ts = kefa_ts_take(rdm, rop->peer, false);
 	if (!ts)
 		return false;
 	ts->what = rop->cq_flags & FI_READ ? KEFA_TS_READ : KEFA_TS_WRITE;
-	if (!kefa_rdma_map(rdm, rop, ts)) {
+	ret = kefa_rdma_map(rdm, rop, ts);
+	if (unlikely(ret)) {
 		kefa_ts_free(rdm, ts);
-		return false;
+		if (ret == -EAGAIN)
+			return false;
+		kefa_rdma_fail(rdm, rop, -ret, 0);
+		return true;
 	}
 	ts->has_imm = rop->cq_flags & FI_REMOTE_CQ_DATA;
 	ts->imm = rop->data;
@@ -168,20 +199,28 @@ bool kefa_rdma_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
  * @rop: the operation, in KEFA_ROP_WAIT
  *
  * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
- * Return: 0, or -EAGAIN if not even one part could be posted.
+ * Return: 0, -EAGAIN if not even one part could be posted, or another negative errno for memory
+ * that the device can't reach.
  */
 int kefa_rdma_send(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
+	struct kefa_run run;
 	unsigned int n;
+	int ret = 0;
 
-	for (n = 0; n < KEFA_TURN && rop->state != KEFA_ROP_POSTED; n++) {
+	/* Later pieces are checked when it's their turn. */
+	if (rop->total)
+		ret = kefa_rdma_here(rdm, rop, 0, rop->total, &run);
+	if (unlikely(ret))
+		return ret;
+	for (n = 0; n < KEFA_TURN && rop->state == KEFA_ROP_WAIT; n++) {
 		kefa_tx_ready(rdm, 1);
 		if (kefa_rpeer_dead(rop->peer) || !kefa_rdma_one(rdm, rop))
 			break;
 	}
 	if (!rop->wrs)
 		return -EAGAIN;
-	if (rop->state == KEFA_ROP_POSTED)
+	if (rop->state != KEFA_ROP_WAIT)
 		return 0;
 	/* The completions of these parts have the pump post others. */
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_RDMA);
@@ -207,10 +246,7 @@ void kefa_rdma_done(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err
 	if (err) {
 		if (kefa_read_fatal(err))
 			kefa_rdm_kill(rdm, rop->peer, err, status);
-		list_del_init(&rop->link);
-		if (rop->state != KEFA_ROP_DYING)
-			kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DYING);
-		kefa_rdm_end_tx(rdm, rop, err, status);
+		kefa_rdma_fail(rdm, rop, err, status);
 		return;
 	}
 	if (rop->cq_flags & FI_READ)

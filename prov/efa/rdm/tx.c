@@ -68,6 +68,7 @@ int kefa_tx_init(struct kefa_rdm *rdm)
 	rdm->ts_nfree = rdm->nts;
 	rdm->ts_ctl = clamp(rdm->nts / 8, 8U, 32U);
 	rdm->ts_share = max(rdm->nts / KEFA_TX_SHARE, 16U);
+	rdm->ts_left = min_t(u32, rdm->ts_share / 2, KEFA_HELD_MAX);
 	return 0;
 }
 

@@ -39,7 +39,7 @@ static inline u32 kefa_tx_room(const struct kefa_rdm *rdm, const struct kefa_rpe
  */
 static inline bool kefa_may_stream(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
-	const u32 left = list_empty(&peer->wait) ? 0 : KEFA_HELD_MAX;
+	const u32 left = list_empty(&peer->wait) ? 0 : rdm->ts_left;
 
 	lockdep_assert_held(&rdm->ep.lock);
 	return !peer->backoff.waiting &&
