@@ -309,6 +309,20 @@ static void kefa_mr_revoke(struct kefa_mr *mr)
 	kefa_mr_revoked(mr, mr->exposed ? EIO : ret ? ENODEV : 0);
 }
 
+/*
+ * Return: whether the region must be destroyed. One that was destroyed may wait for the end of
+ * reads by the device in the same state.
+ */
+static bool kefa_mr_doomed(struct kefa_mr *mr)
+{
+	bool doomed;
+
+	spin_lock_bh(kefa_mr_lock(mr));
+	doomed = mr->state == KEFA_MR_REVOKING && list_empty(&mr->late);
+	spin_unlock_bh(kefa_mr_lock(mr));
+	return doomed;
+}
+
 /**
  * kefa_mrs_revoke() - destroy regions whose invalidation failed, and replace them
  * @work: kefa_mrq.revoke
@@ -326,8 +340,8 @@ void kefa_mrs_revoke(struct work_struct *work)
 	list_for_each_entry(mr, &dom->mrs, list) {
 		if (dom->gone)
 			break;
-		/* Only this function and removal end that state, both under kefa_dev.lock. */
-		if (READ_ONCE(mr->state) == KEFA_MR_REVOKING)
+		/* Only this function and removal destroy regions, both under kefa_dev.lock. */
+		if (READ_ONCE(mr->state) == KEFA_MR_REVOKING && kefa_mr_doomed(mr))
 			kefa_mr_revoke(mr);
 		else if ((mr->cq || mr->ep) && !mr->fr && !mr->internal)
 			failed |= kefa_mr_refill(mr);

@@ -61,7 +61,8 @@ enum kefa_mr_state {
  * @op: outstanding operation of a region with an endpoint; under kefa_ep.lock
  * @closing: fi_close() waits for the outstanding request; under kefa_ep.lock
  * @state: enum kefa_mr_state; under kefa_mr_lock()
- * @err: positive errno of the last completion; under kefa_mr_lock()
+ * @err: positive errno of the last completion, or of one that waits in kefa_mrq.late; under
+ *	kefa_mr_lock()
  * @internal: the provider itself posted the outstanding request; under kefa_mr_lock()
  * @flags: flags of the outstanding request; under kefa_mr_lock()
  * @context: context of the outstanding request; under kefa_mr_lock()

@@ -174,10 +174,22 @@ static void kefa_mrq_wc(struct kefa_mrq *mrq, const struct ib_wc *ibwc)
 		kefa_mr_not_invalidated(mrq, mr, status);
 }
 
+/* Complete an invalidation with kefa_mr.err. The device doesn't write to the region for peers. */
+static void kefa_mr_over(struct kefa_mrq *mrq, struct kefa_mr *mr)
+{
+	if (mr->err)
+		kefa_mr_failed(mrq, mr, mr->err, mr->status);
+	else
+		kefa_mr_done(mrq, mr);
+	kefa_mrq_notify(mrq);
+}
+
 /**
  * kefa_mrq_revoked() - complete an invalidation after the region was destroyed
- * @mr: the region, in KEFA_MR_REVOKING
+ * @mr: the region, in KEFA_MR_REVOKING and not in kefa_mrq.late
  * @err: positive errno for the invalidation, or 0
+ *
+ * It completes later, with the same result, if the device still writes to the memory for peers.
  *
  * Context: Process context, under kefa_dev.lock.
  */
@@ -186,11 +198,11 @@ void kefa_mrq_revoked(struct kefa_mr *mr, int err)
 	struct kefa_mrq *mrq = &mr->dom->mrq;
 
 	spin_lock_bh(&mrq->lock);
-	if (err)
-		kefa_mr_failed(mrq, mr, err, mr->status);
+	mr->err = err;
+	if (atomic_read(&mr->reads))
+		list_add_tail(&mr->late, &mrq->late);
 	else
-		kefa_mr_done(mrq, mr);
-	kefa_mrq_notify(mrq);
+		kefa_mr_over(mrq, mr);
 	spin_unlock_bh(&mrq->lock);
 	wake_up_all(&mrq->room);
 }
@@ -210,8 +222,7 @@ void kefa_mrq_unread(struct kefa_mr *mr)
 	late = !list_empty(&mr->late);
 	if (late) {
 		list_del_init(&mr->late);
-		kefa_mr_done(mrq, mr);
-		kefa_mrq_notify(mrq);
+		kefa_mr_over(mrq, mr);
 	}
 	spin_unlock_bh(&mrq->lock);
 	if (late)

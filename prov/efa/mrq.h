@@ -36,7 +36,8 @@ enum {
  * @wcs: completions being processed
  * @wanting: regions whose posts were refused with -EAGAIN and whose ULPs haven't been
  *	notified since
- * @late: regions that the device has invalidated, and whose memory it writes to for peers
+ * @late: regions that were invalidated, or destroyed instead, and whose memory the device still
+ *	writes to for peers
  * @untold: a completion queue that was written to and whose reader wasn't notified
  * @room: tasks that wait for a slot or for a region
  * @work: polls

@@ -420,6 +420,148 @@ static void fetch_idle(struct kunit *test)
 	rdm_expect_error(test, &far->pair->end[0], 4, ETIMEDOUT);
 }
 
+/* fi_flush() waits until the device doesn't write to a region for the peer any more. */
+static void fetch_flushed(struct kunit *test)
+{
+	struct far *far = fetch_new(test);
+	struct rdm_end *end = &far->pair->end[1];
+	struct fi_rma_iov from;
+	struct fid_mr *mr;
+
+	from = theirs(far, &mr, 50000);
+	ask(far, &from, 0, 50000);
+	KUNIT_ASSERT_NOT_NULL(test, read_of(far));
+	KUNIT_EXPECT_EQ(test, fi_flush(end->ep, end->peer, 20), -ETIMEDOUT);
+	far_take_all(far);
+	KUNIT_EXPECT_EQ(test, fi_flush(end->ep, end->peer, 20), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* --- regions whose invalidation the device refuses while it reads --- */
+
+/* A region of the second endpoint's queue, which the peer has asked it to read into. */
+struct doomed {
+	struct fid_mr		*mr;
+	struct fid_mr		*to;
+	struct kvec		iov;
+	struct fi_mr_attr	attr;
+};
+
+static void doom(struct far *far, struct doomed *d, u16 flags)
+{
+	const struct fi_mr_alloc_attr alloc = {
+		.max_pages = 32, .access = FI_REMOTE_WRITE, .cq = far->pair->end[1].cq,
+	};
+	struct fi_rma_iov from = theirs(far, &d->mr, 20000);
+
+	d->iov = (struct kvec) { far->mem, 20 * PAGE_SIZE };
+	d->attr = (struct fi_mr_attr) {
+		.type = FI_MR_KVEC, .mr_iov = &d->iov, .iov_count = 1, .access = FI_REMOTE_WRITE,
+	};
+	KUNIT_ASSERT_EQ(far->test, fi_mr_alloc(far->pair->domain, &alloc, &d->to, NULL), 0);
+	KUNIT_EXPECT_EQ(far->test, fi_mr_post_reg(d->to, &d->attr, 0), 0);
+	efake_settle_all();
+	far_send(far, &(struct far_pkt) {
+		.type = KEFA_LONGREAD_RTW_PKT, .flags = flags, .n = 1,
+		.mem = { { d->to->base_addr, 20000, fi_mr_key(d->to) } }, .nfrom = 1,
+		.from = { from },
+	});
+	KUNIT_EXPECT_NOT_NULL(far->test, read_of(far));
+	KUNIT_EXPECT_EQ(far->test, fi_mr_post_inval(d->to, FI_COMPLETION, (void *)8), 0);
+	efake_settle_all();
+}
+
+static void finish_reads(struct far *far)
+{
+	struct efake_wr *wr;
+
+	while ((wr = read_of(far))) {
+		rdm_expect_nothing(far->test, &far->pair->end[1]);
+		efake_wr_done(wr, efake_wr_rdma(wr));
+		efake_settle_all();
+	}
+}
+
+/* The ULP is told of the data before it is told that the region is invalid. */
+static void fetch_in_turn(struct kunit *test)
+{
+	struct far *far = fetch_new(test);
+	struct rdm_end *end = &far->pair->end[1];
+	struct doomed d;
+
+	doom(far, &d, KEFA_REQ_OPT_CQ_DATA_HDR);
+	finish_reads(far);
+	KUNIT_EXPECT_EQ(test, rdm_read(end).entry.flags,
+			FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+	rdm_expect(test, end, 8, 20 * PAGE_SIZE);
+	far_take_all(far);
+	KUNIT_EXPECT_EQ(test, fi_close(&d.to->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&d.mr->fid), 0);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* The region is destroyed once, and its invalidation waits for the reads. */
+static void fetch_revoked(struct kunit *test)
+{
+	struct far *far = fetch_new(test);
+	struct efake *fake = far->pair->fake;
+	const unsigned int was = efake_calls(fake, EFAKE_MR_DESTROY);
+	struct kefa_domain *dom = to_kefa_domain(far->pair->domain);
+	struct doomed d;
+
+	fake->deny = BIT_ULL(IB_WR_LOCAL_INV);
+	doom(far, &d, 0);
+	fake->deny = 0;
+	KUNIT_EXPECT_EQ(test, efake_calls(fake, EFAKE_MR_DESTROY), was + 1);
+	rdm_expect_nothing(test, &far->pair->end[1]);
+	/* As for another region. */
+	queue_work(kefa_cmd_wq, &dom->mrq.revoke);
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, efake_calls(fake, EFAKE_MR_DESTROY), was + 1);
+	finish_reads(far);
+	rdm_expect(test, &far->pair->end[1], 8, 20 * PAGE_SIZE);
+	far_take_all(far);
+	/* It has another region of the device. */
+	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(d.to, &d.attr, 0), 0);
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, fi_close(&d.to->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&d.mr->fid), 0);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* The device refuses to destroy the region: its invalidation fails after the reads. */
+static void fetch_kept(struct kunit *test)
+{
+	struct far *far = fetch_new(test);
+	struct efake *fake = far->pair->fake;
+	struct kofi_thread thread;
+	struct rdm_comp comp;
+	struct doomed d;
+
+	fake->deny = BIT_ULL(IB_WR_LOCAL_INV);
+	fake->refusal = -EINVAL;
+	fake->refuse = BIT(EFAKE_MR_DESTROY);
+	doom(far, &d, 0);
+	fake->deny = 0;
+	fake->refuse = 0;
+	comp = rdm_read(&far->pair->end[1]);
+	KUNIT_ASSERT_EQ(test, comp.ret, -EAGAIN);
+	kofi_thread_start(test, &thread, closer, &d.to->fid);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(kofi_thread_sleeps(&thread)));
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 50));
+	while (read_of(far)) {
+		efake_wr_done(read_of(far), 0);
+		efake_settle_all();
+	}
+	rdm_expect_error(test, &far->pair->end[1], 8, EIO);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0L);
+	far_take_all(far);
+	KUNIT_EXPECT_EQ(test, fi_close(&d.mr->fid), 0);
+	rdm_expect_whole(test, far->pair);
+}
+
 static struct kunit_case fetch_cases[] = {
 	KUNIT_CASE(fetch_writes),
 	KUNIT_CASE(fetch_nacked),
@@ -432,6 +574,10 @@ static struct kunit_case fetch_cases[] = {
 	KUNIT_CASE(fetch_ends),
 	KUNIT_CASE(fetch_timeout),
 	KUNIT_CASE(fetch_idle),
+	KUNIT_CASE(fetch_flushed),
+	KUNIT_CASE(fetch_in_turn),
+	KUNIT_CASE(fetch_kept),
+	KUNIT_CASE(fetch_revoked),
 	{}
 };
 

@@ -18,7 +18,10 @@ static bool kefa_rop_uses(const struct kefa_rop *rop, const struct kefa_rpeer *p
 	return !(rop->flags & KEFA_ROP_TOLD) && (rop->wrs || !kefa_rop_untold(rop));
 }
 
-/* Operations, and whole messages, which have only a send slot. @arg is only compared. */
+/*
+ * Operations, and slots that use memory of the ULP's without one of its operations: those of whole
+ * messages, and of reads into a region for the peer's write. @arg is only compared.
+ */
 static bool kefa_rdm_quiet_busy(struct kefa_ep *ep, const void *arg)
 {
 	const struct kefa_rdm *rdm = to_kefa_rdm(ep);
@@ -30,8 +33,8 @@ static bool kefa_rdm_quiet_busy(struct kefa_ep *ep, const void *arg)
 		if (kefa_rop_uses(&rdm->rops.ops[i], peer))
 			return true;
 	for (i = 0; rdm->ts && i < rdm->nts; i++)
-		if (rdm->ts[i].state != KEFA_TS_FREE && rdm->ts[i].whole &&
-		    rdm->ts[i].peer == peer)
+		if (rdm->ts[i].state != KEFA_TS_FREE && rdm->ts[i].peer == peer &&
+		    (rdm->ts[i].whole || rdm->ts[i].what == KEFA_TS_FETCH))
 			return true;
 	return false;
 }

@@ -225,10 +225,18 @@ static noinline void kefa_ts_other_done(struct kefa_rdm *rdm, struct kefa_ts *ts
 	struct kefa_rop *rop = ts->rop;
 	const u32 len = ts->seg.len;
 	const u8 what = ts->what;
+	struct kefa_mr *mr = what == KEFA_TS_FETCH ? ts->mr : NULL;
 
+	/* The ULP must hear of a write to its region before it hears that the region is invalid. */
+	if (mr) {
+		ts->what = KEFA_TS_PACKET;
+		ts->seg.len = 0;
+	}
 	kefa_ts_free(rdm, ts);
 	/* The operation can't end before the end of this function decrements its count. */
 	kefa_ts_done_fns[what](rdm, rop, len, err, status);
+	if (mr)
+		kefa_mr_unreach(mr);
 	rop->wrs--;
 	kefa_rdm_end(rdm, rop);
 }
