@@ -791,6 +791,60 @@ static void rma_ends(struct kunit *test)
 	}
 }
 
+/* A peer that is busy with other operations of the endpoint is no reason for the others to fail. */
+static void rma_busy(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	unsigned int i;
+	u32 id;
+
+	far->rdm->far_checks = 3;
+	KUNIT_EXPECT_EQ(test, hand_read(far, 100, 8), 0);
+	KUNIT_ASSERT_TRUE(test, far_take(far, KEFA_SHORT_RTR_PKT, 0));
+	KUNIT_EXPECT_EQ(test, hand_read(far, 8000 + 12, 9), 0);
+	KUNIT_ASSERT_TRUE(test, far_take(far, KEFA_SHORT_RTR_PKT, 0));
+	id = far->hdr.recv_id;
+	/* One of them gets its data bit by bit. */
+	for (i = 0; i < 12; i++) {
+		answer(far, KEFA_CTSDATA_PKT, id, i, 1);
+		rdm_check_peers(far->rdm);
+		far_take_all(far);
+	}
+	rdm_expect_nothing(test, &far->pair->end[1]);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.timed_out, 0ULL);
+	answer(far, KEFA_CTSDATA_PKT, id, 12, 8000);
+	rdm_expect(test, &far->pair->end[1], 9, 8012);
+	for (i = 0; i < 4; i++) {
+		rdm_check_peers(far->rdm);
+		far_take_all(far);
+	}
+	rdm_expect_error(test, &far->pair->end[1], 8, ETIMEDOUT);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* A write without a number is no message that a peer would wait for. */
+static void rma_removed(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct rdm_end *end = &far->pair->end[1];
+
+	far->rdm->backoffs.first_us = 10 * USEC_PER_SEC;
+	far->rdm->backoffs.max_us = 10 * USEC_PER_SEC;
+	KUNIT_EXPECT_EQ(test, hand_write(far, 100, 0, 1), 0);
+	KUNIT_EXPECT_TRUE(test, far_take(far, KEFA_EAGER_RTW_PKT, KEFA_STATUS_RNR));
+	KUNIT_EXPECT_TRUE(test, far_take(far, KEFA_EAGER_RTW_PKT, KEFA_STATUS_RNR));
+	KUNIT_EXPECT_FALSE(test, list_empty(&far->rdm->parked));
+	KUNIT_EXPECT_EQ(test, fi_av_remove(end->av, &end->peer, 1, 0), 0);
+	efake_settle_all();
+	rdm_expect_error(test, end, 1, ECANCELED);
+	KUNIT_ASSERT_EQ(test, fi_av_insert(end->av, &far->pair->end[0].name, 1, &end->peer, 0,
+					   NULL), 1);
+	KUNIT_EXPECT_EQ(test, fi_send(end->ep, far->data, 8, NULL, end->peer, (void *)2), 0);
+	rdm_run(far->pair);
+	rdm_expect(test, end, 2, 8);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
+}
+
 /* A write whose data the device still reads doesn't complete before that, whatever happens. */
 static void rma_quiet(struct kunit *test)
 {
@@ -827,6 +881,8 @@ static struct kunit_case rma_cases[] = {
 	KUNIT_CASE(rma_timeout),
 	KUNIT_CASE(rma_fence),
 	KUNIT_CASE(rma_fence_without),
+	KUNIT_CASE(rma_busy),
+	KUNIT_CASE(rma_removed),
 	KUNIT_CASE(rma_ends),
 	KUNIT_CASE(rma_quiet),
 	{}

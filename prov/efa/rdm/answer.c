@@ -36,6 +36,7 @@ static enum kefa_took kefa_receipt_received(struct kefa_rdm *rdm, struct kefa_rp
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
 		return KEFA_TOOK_DONE;
 	}
+	kefa_far_served(rop);
 	kefa_rdm_end_tx(rdm, rop, 0, 0);
 	return KEFA_TOOK_DONE;
 }

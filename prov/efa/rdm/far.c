@@ -143,7 +143,7 @@ static void kefa_far_whole(struct kefa_rdm *rdm, struct kefa_rop *rop)
 /* Take data of a read that fits into its window. */
 static void kefa_far_take(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kefa_pkt *pkt)
 {
-	rop->idle = 0;
+	kefa_far_served(rop);
 	rop->window -= pkt->data_len;
 	kefa_rop_put(rdm, rop, pkt->data, pkt->seg_offset, pkt->data_len);
 	if (rop->done == rop->total)
@@ -201,28 +201,51 @@ const struct kefa_pkt_ops kefa_readrsp_ops = {
 
 /* --- the time limit --- */
 
+/* Return: whether an operation waits for its peer, and not for the device. */
+static bool kefa_far_waits(const struct kefa_rop *rop)
+{
+	const u32 its_turn = BIT(KEFA_ROP_GRANT) | BIT(KEFA_ROP_ACK) | BIT(KEFA_ROP_DATA_RX);
+
+	return BIT(rop->state) & its_turn && rop->more & KEFA_ROP_FAR && !rop->wrs &&
+	       !kefa_rpeer_dead(rop->peer);
+}
+
+/* Return: the number of checks that an operation may wait. */
+static u32 kefa_far_limit(const struct kefa_rdm *rdm, const struct kefa_rop *rop)
+{
+	if (!(kefa_row_of(rop->type)->flags & KEFA_ROW_READ))
+		return rdm->far_checks;
+	return min_t(u64, rdm->far_checks + rop->total / KEFA_FAR_SLOWEST, U8_MAX);
+}
+
 /**
  * kefa_far_check_time() - end operations whose peers haven't answered for too long
  * @rdm: the endpoint, enabled
  *
  * Called each KEFA_SILENT_MS while operations wait for peers. An operation of which the device has
- * a packet doesn't count: the packet's completion tells about the peer.
+ * a packet doesn't count: the packet's completion tells about the peer. A peer may serve operations
+ * in turn, so one that makes progress with others has more time. Nobody tells of the progress of a
+ * write that the peer reads, so it has time for its length.
  *
  * Context: Under kefa_ep.lock. kefa_rdm_pump() is due.
  */
 void kefa_far_check_time(struct kefa_rdm *rdm)
 {
-	const u32 its_turn = BIT(KEFA_ROP_GRANT) | BIT(KEFA_ROP_ACK) | BIT(KEFA_ROP_DATA_RX);
 	struct kefa_rop *rop;
 	u32 i;
 
 	lockdep_assert_held(&rdm->ep.lock);
 	for (i = 0; i < rdm->rops.size && rdm->far_checks; i++) {
 		rop = &rdm->rops.ops[i];
-		if (!(BIT(rop->state) & its_turn) || !(rop->more & KEFA_ROP_FAR) || rop->wrs ||
-		    kefa_rpeer_dead(rop->peer) || ++rop->idle < rdm->far_checks)
+		if (!kefa_far_waits(rop))
+			continue;
+		rop->idle = rop->peer->served ? 1 : rop->idle + 1;
+		if (rop->idle < kefa_far_limit(rdm, rop))
 			continue;
 		rdm->stats.timed_out++;
 		kefa_rop_fail(rdm, rop, ETIMEDOUT, 0);
 	}
+	for (i = 0; i < rdm->rops.size; i++)
+		if (kefa_far_waits(&rdm->rops.ops[i]))
+			rdm->rops.ops[i].peer->served = false;
 }

@@ -135,8 +135,8 @@ static void kefa_fail_packets(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int
 		if (ts->state != KEFA_TS_PARKED)
 			continue;
 		rop = ts->rop;
-		/* The peer waits for none of these before it handles other packets. */
-		if (!kefa_ts_answers_alone(ts) && !ts->what)
+		/* The peer handles no later message before this one, if it has a number. */
+		if (!ts->what && ts->type && kefa_row_of(ts->type)->flags & KEFA_ROW_ORDERED)
 			peer->flags |= KEFA_RPEER_LOST;
 		kefa_ts_free(rdm, ts);
 		if (!rop)

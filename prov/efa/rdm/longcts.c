@@ -24,7 +24,7 @@ static enum kefa_took kefa_cts_received(struct kefa_rdm *rdm, struct kefa_rpeer 
 		return KEFA_TOOK_DONE;
 	}
 	rop->remote_id = pkt->recv_id;
-	rop->idle = 0;
+	kefa_far_served(rop);
 	rop->done = rop->sent + kefa_granted(pkt->recv_length, rop->total - rop->sent);
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DATA_TX);
 	list_add_tail(&rop->link, &rdm->sending);

@@ -380,6 +380,7 @@ static enum kefa_took kefa_eor_received(struct kefa_rdm *rdm, struct kefa_rpeer 
 
 	if (!rop)
 		return KEFA_TOOK_DONE;
+	kefa_far_served(rop);
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_INVAL);
 	kefa_source_release(rdm, rop);
 	return KEFA_TOOK_DONE;
@@ -395,6 +396,7 @@ static enum kefa_took kefa_nack_received(struct kefa_rdm *rdm, struct kefa_rpeer
 
 	if (!rop)
 		return KEFA_TOOK_DONE;
+	kefa_far_served(rop);
 	/* A write is sent anew: kefa_source_over(). */
 	if (rop->more & KEFA_ROP_FAR)
 		rop->type = KEFA_LONGCTS_RTW_PKT;

@@ -34,7 +34,7 @@ struct kefa_tomb {
 	struct kefa_index_node	n;
 	struct list_head	list;
 	u8			gid[16];
-	u64			features;
+	u32			features;
 	u32			next_id;
 	u32			exp_id;
 	u32			device_version;

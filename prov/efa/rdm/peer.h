@@ -67,7 +67,10 @@ enum kefa_rpeer_state {
  * @ah: address handle of the peer; NULL in KEFA_RPEER_STRANGER, and in KEFA_RPEER_DEAD if the peer
  *	is in no address vector and the device has no work request to it
  * @order: numbers of messages to and from the peer
- * @features: KEFA_FEATURE_RDMA_READ and so on
+ * @features: KEFA_FEATURE_RDMA_READ and so on: the lower half of the first word, which has all
+ *	known ones
+ * @faults: number of requests that named memory which the peer may not access
+ * @served: far.c: the peer has served a read or write of the ULP since the last check
  * @id: small number that is unique among the endpoint's peers, for traces and keys
  * @addr: index in the address vector, or KEFA_NO_ADDR
  * @device_version: PCI device id of the peer's device, or 0; 0xffff for any longer one
@@ -98,7 +101,9 @@ struct kefa_rpeer {
 	u8			gid[16];
 	struct kefa_ah		*ah;
 	struct kefa_order	order;
-	u64			features;
+	u32			features;
+	u8			faults;
+	bool			served;
 	u32			id;
 	u32			addr;
 	u16			device_version;

@@ -93,6 +93,9 @@ enum {
 /* Longest message: the protocol has no limit. */
 #define KEFA_RDM_MAX_MSG	((size_t)LONG_MAX)
 
+/* Bytes that a peer reads between two checks of silent.c at least, before it counts as silent. */
+#define KEFA_FAR_SLOWEST	SZ_8M
+
 /* Number of pages of a region that peers read a message from. */
 #define KEFA_SOURCE_PAGES	1024
 
@@ -807,6 +810,20 @@ static inline bool kefa_far_awaits(const struct kefa_rop *rop)
 {
 	return rop->state == KEFA_ROP_DATA_RX && rop->more & KEFA_ROP_FAR &&
 	       !(rop->flags & KEFA_ROP_OVER);
+}
+
+/**
+ * kefa_far_served() - note that a peer has answered an operation, so it isn't idle
+ * @rop: a read or write of the ULP, or another operation, for which this does nothing
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static inline void kefa_far_served(struct kefa_rop *rop)
+{
+	if (!(rop->more & KEFA_ROP_FAR))
+		return;
+	rop->idle = 0;
+	rop->peer->served = true;
 }
 
 /**

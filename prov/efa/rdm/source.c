@@ -400,6 +400,7 @@ static void kefa_source_over(struct kefa_rdm *rdm, struct kefa_rop *rop, int err
 	if (rop->state != KEFA_ROP_INVAL)
 		return;
 	if (kefa_row_of(rop->type)->flags & KEFA_ROW_READ) {
+		kefa_far_served(rop);
 		rop->flags |= KEFA_ROP_OVER;
 		rop->err = err;
 		rop->prov = status;
