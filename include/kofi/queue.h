@@ -565,6 +565,22 @@ static inline int kofi_cq_reserve_unsolicited(struct kofi_cq *cq)
 }
 
 /**
+ * kofi_cq_await() - wait for the reserve
+ * @cq: the completion queue
+ * @waiter: called when the reserve has another entry. The caller looks at kofi_cq.reserve again
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+static inline void kofi_cq_await(struct kofi_cq *cq, struct kofi_cq_waiter *waiter)
+{
+	kofi_cq_begin(cq);
+	list_move_tail(&waiter->list, &cq->waiters);
+	kofi_cq_end(cq);
+	/* Pairs with kofi_cq_unreserve_unsolicited(). */
+	smp_mb();
+}
+
+/**
  * kofi_cq_starve() - wait for the reserve after kofi_cq_reserve_unsolicited() failed
  * @cq: the completion queue
  * @waiter: called when the reserve has an entry, even after success
@@ -574,11 +590,7 @@ static inline int kofi_cq_reserve_unsolicited(struct kofi_cq *cq)
  */
 static inline int kofi_cq_starve(struct kofi_cq *cq, struct kofi_cq_waiter *waiter)
 {
-	kofi_cq_begin(cq);
-	list_move_tail(&waiter->list, &cq->waiters);
-	kofi_cq_end(cq);
-	/* Pairs with kofi_cq_unreserve_unsolicited(). */
-	smp_mb();
+	kofi_cq_await(cq, waiter);
 	return kofi_cq_reserve_unsolicited(cq);
 }
 

@@ -155,6 +155,13 @@ static bool kefa_side_calls(const struct kefa_side *side)
 	return side->base.cq && side->base.cq->attr.handler;
 }
 
+/* Also those of reads and writes by peers, which kofi_side.counted doesn't mean. */
+static bool kefa_side_counts(const struct kefa_side *side)
+{
+	return side->base.cntr[KOFI_CNTR_MSG] || side->base.cntr[KOFI_CNTR_READ] ||
+	       side->base.cntr[KOFI_CNTR_WRITE];
+}
+
 static int kefa_ep_start(struct kefa_ep *ep)
 {
 	struct kefa_dev *dev = ep->dom->dev;
@@ -174,7 +181,7 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	ret = ep->kind->init(ep, &attr);
 	if (ret)
 		return ret;
-	ep->by_readers = !ep->tx.base.counted && !ep->rx.base.counted &&
+	ep->by_readers = !kefa_side_counts(&ep->tx) && !kefa_side_counts(&ep->rx) &&
 			 !kefa_side_calls(&ep->tx) && !kefa_side_calls(&ep->rx);
 	ep->hq.pd = ep->dom->pd;
 	ep->hq.event = kefa_ep_event;

@@ -78,6 +78,38 @@ static void far_iov(struct kefa_rma_iov *to, const struct fi_rma_iov *from, u32 
 	}
 }
 
+/* Address of the first endpoint, or of another peer on its device. */
+static struct fi_efa_addr far_name(struct far *far, u32 who)
+{
+	struct fi_efa_addr name = far->pair->end[0].name;
+
+	name.qpn += 100 * who;
+	name.qkey += 0x10000 * who;
+	return name;
+}
+
+fi_addr_t far_friend(struct far *far, u32 who)
+{
+	const struct fi_efa_addr name = far_name(far, who);
+	fi_addr_t addr = FI_ADDR_NOTAVAIL;
+
+	KUNIT_EXPECT_EQ(far->test, fi_av_insert(far->pair->end[1].av, &name, 1, &addr, 0, NULL), 1);
+	return addr;
+}
+
+/* Have the second endpoint receive a packet of a peer. */
+static void far_inject(struct far *far, u32 who, const u8 *packet, size_t len)
+{
+	struct efake_wr *recv = efake_recv(far->pair->end[1].qp, 0);
+	const struct kefa_wc wc = {
+		.len = len, .src_qpn = far_name(far, who).qpn, .slid = RDM_SLID,
+	};
+
+	efake_wr_write(recv, packet, len);
+	efake_recv_done(recv, &wc);
+	efake_settle_all();
+}
+
 void far_send(struct far *far, const struct far_pkt *p)
 {
 	static u8 packet[SZ_16K] __aligned(8);
@@ -86,7 +118,7 @@ void far_send(struct far *far, const struct far_pkt *p)
 		.row		= kefa_row_of(p->type),
 		.flags		= p->flags | KEFA_PKT_CONNID_HDR,
 		.has_connid	= true,
-		.connid		= far->pair->end[0].name.qkey,
+		.connid		= far_name(far, p->who).qkey,
 		.recv_length	= p->window,
 		.seg_offset	= p->off,
 		.seg_length	= p->len,
@@ -112,10 +144,10 @@ void far_send(struct far *far, const struct far_pkt *p)
 	hdr = kefa_build(&pkt, packet, sizeof(packet));
 	if (p->len)
 		memcpy(packet + hdr, p->data, p->len);
-	rdm_inject(far->pair, packet, hdr + p->len);
+	far_inject(far, p->who, packet, hdr + p->len);
 }
 
-bool far_take(struct far *far, u8 type, u32 status)
+static bool far_take_to(struct far *far, u32 qpn, u8 type, u32 status)
 {
 	struct efake_wr *wr;
 	unsigned int i;
@@ -123,7 +155,7 @@ bool far_take(struct far *far, u8 type, u32 status)
 
 	efake_settle_all();
 	for (i = 0; (wr = efake_sent(far->pair->end[1].qp, i)); i++) {
-		if (wr->opcode != IB_WR_SEND)
+		if (wr->opcode != IB_WR_SEND || (qpn && wr->qpn != qpn))
 			continue;
 		len = efake_wr_read(wr, far->got, sizeof(far->got));
 		if (far->got[0] != type)
@@ -134,6 +166,25 @@ bool far_take(struct far *far, u8 type, u32 status)
 		return true;
 	}
 	return false;
+}
+
+bool far_take(struct far *far, u8 type, u32 status)
+{
+	return far_take_to(far, 0, type, status);
+}
+
+bool far_take_of(struct far *far, u32 who, u8 type, u32 status)
+{
+	return far_take_to(far, far_name(far, who).qpn, type, status);
+}
+
+unsigned int far_take_each(struct far *far, u32 who, u8 type, u32 status)
+{
+	unsigned int n;
+
+	for (n = 0; n < 1000 && far_take_of(far, who, type, status); n++)
+		;
+	return n;
 }
 
 void far_take_all(struct far *far)

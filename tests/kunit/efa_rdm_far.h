@@ -11,7 +11,8 @@
 #define FAR_ID		0x5a5a0003
 
 /**
- * struct far_pkt - a packet of the first endpoint, which hasn't sent it
+ * struct far_pkt - a packet of the first endpoint, which hasn't sent it, or of another peer
+ * @who: 0 for the first endpoint; or number of a peer that far_friend() has inserted
  * @type: enum kefa_pkt_type
  * @flags: further flags of the packet
  * @id: id of the peer's operation
@@ -28,6 +29,7 @@
  * @value: remote CQ data
  */
 struct far_pkt {
+	u32		who;
 	u8		type;
 	u16		flags;
 	u32		id;
@@ -78,6 +80,12 @@ void far_send(struct far *far, const struct far_pkt *p);
  * one; @far->hdr and @far->got have its contents.
  */
 bool far_take(struct far *far, u8 type, u32 status);
+/* The same for a packet to a peer. */
+bool far_take_of(struct far *far, u32 who, u8 type, u32 status);
+/* Complete all packets of a type to a peer. Return: number of them. */
+unsigned int far_take_each(struct far *far, u32 who, u8 type, u32 status);
+/* Insert another peer, with a number from 1 on, at the second endpoint. */
+fi_addr_t far_friend(struct far *far, u32 who);
 /* Complete everything that the second endpoint has sent. */
 void far_take_all(struct far *far);
 void far_close(struct far *far);

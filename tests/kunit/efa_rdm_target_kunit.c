@@ -450,6 +450,30 @@ static void target_long_read(struct kunit *test)
 	rdm_expect_whole(test, far->pair);
 }
 
+/* A read is counted when the peer has all of its data, which isn't read from the region again. */
+static void target_read_counted(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	u32 id;
+
+	begin_read(far, 20000, 100);
+	KUNIT_ASSERT_TRUE(test, far_take(far, KEFA_READRSP_PKT, 0));
+	id = far->hdr.send_id;
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(far->pair->end[1].remote), 0ULL);
+	say_cts(far, id, 19899);
+	take_read(far, 100, 19899);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(far->pair->end[1].remote), 0ULL);
+	say_cts(far, id, 1);
+	take_read(far, 19999, 1);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(far->pair->end[1].remote), 20000ULL);
+	begin_read(far, 20000, 100);
+	KUNIT_ASSERT_TRUE(test, far_take(far, KEFA_READRSP_PKT, 0));
+	far_close(far);
+	say_cts(far, far->hdr.send_id, 19900);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(far->pair->end[1].remote), 20000ULL);
+	rdm_expect_whole(test, far->pair);
+}
+
 static void target_read_hostile(struct kunit *test)
 {
 	struct far *far = far_new(test, NULL);
@@ -704,6 +728,7 @@ static struct kunit_case target_cases[] = {
 	KUNIT_CASE(target_share),
 	KUNIT_CASE(target_short_read),
 	KUNIT_CASE(target_long_read),
+	KUNIT_CASE(target_read_counted),
 	KUNIT_CASE(target_read_hostile),
 	KUNIT_CASE(target_read_flood),
 	KUNIT_CASE(target_read_closed),

@@ -6,15 +6,25 @@
  */
 #include "target.h"
 
+static void kefa_asked_add(struct kefa_rdm *rdm, struct kefa_held *kept)
+{
+	kept->where = KEFA_HELD_ASKED;
+	rdm->stats.waited++;
+	list_add_tail(&kept->link, &rdm->asked);
+	rdm->waits = true;
+	/* Nothing may tell that it could be carried out: silent.c has it tried again. */
+	kefa_silent_arm(rdm);
+}
+
 /* --- writes by a peer's device --- */
 
 /* Return: false without room in the completion queue. */
-static bool kefa_target_written(struct kefa_rdm *rdm, fi_addr_t src, u32 value)
+static bool kefa_target_written(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, u32 value)
 {
-	if (!kefa_target_room(rdm, KEFA_REQ_OPT_CQ_DATA_HDR))
+	if (!kefa_target_room(rdm, peer, KEFA_REQ_OPT_CQ_DATA_HDR))
 		return false;
 	/* Nobody reports the length. */
-	kefa_target_tell(rdm, src, 0, true, value);
+	kefa_target_tell(rdm, peer ? kefa_rpeer_addr(peer) : FI_ADDR_NOTAVAIL, 0, true, value);
 	return true;
 }
 
@@ -29,19 +39,14 @@ static bool kefa_target_written(struct kefa_rdm *rdm, fi_addr_t src, u32 value)
 void kefa_target_imm(struct kefa_rdm *rdm, struct kefa_held *held, u32 value)
 {
 	const struct kefa_src src = { .slid = held->slid, .qpn = held->src_qpn };
-	const struct kefa_rpeer *peer = kefa_peers_by_src(&rdm->peers, &src);
-	const fi_addr_t addr = peer ? kefa_rpeer_addr(peer) : FI_ADDR_NOTAVAIL;
+	struct kefa_rpeer *peer = kefa_peers_by_src(&rdm->peers, &src);
 	struct kefa_held *kept = NULL;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	if (rdm->ep.caps & FI_REMOTE_WRITE && !kefa_target_written(rdm, addr, value)) {
-		rdm->stats.waited++;
-		kept = kefa_keep_packet(rdm, held, NULL);
-		kept->where = KEFA_HELD_ASKED;
+	if (rdm->ep.caps & FI_REMOTE_WRITE && !kefa_target_written(rdm, peer, value)) {
+		kept = kefa_keep_packet(rdm, held, peer);
 		kept->total = value;
-		kept->parts = addr;
-		list_add_tail(&kept->link, &rdm->asked);
-		rdm->waits = true;
+		kefa_asked_add(rdm, kept);
 	}
 	if (kept != held)
 		kefa_rs_put(rdm, kefa_held_rs(held));
@@ -54,10 +59,8 @@ void kefa_target_imm(struct kefa_rdm *rdm, struct kefa_held *held, u32 value)
  * many at once, and a data packet uses up a whole receive buffer. Return: bytes that were written.
  */
 static u64 kefa_asked_write(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-			    const struct kefa_pkt *pkt)
+			    const struct kefa_pkt *pkt, struct kefa_named *mem)
 {
-	struct kefa_named mem[KEFA_IOV_MAX];
-
 	if (pkt->row->data != KEFA_DATA_SOME || pkt->data_len == pkt->msg_length)
 		return 0;
 	if (!kefa_target_check(rdm, peer, pkt, FI_REMOTE_WRITE, mem) ||
@@ -79,19 +82,42 @@ static u64 kefa_asked_write(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 enum kefa_took kefa_asked_keep(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 			       const struct kefa_pkt *pkt, struct kefa_held *held)
 {
-	const u64 done = kefa_asked_write(rdm, peer, pkt);
+	struct kefa_named mem[KEFA_IOV_MAX];
+	const u64 done = kefa_asked_write(rdm, peer, pkt, mem);
 	struct kefa_held *kept;
+	u32 i;
 
 	lockdep_assert_held(&rdm->ep.lock);
 	if (done)
 		held->len = pkt->hdr_len;
 	kept = kefa_keep_packet(rdm, held, peer);
-	kept->where = KEFA_HELD_ASKED;
 	kept->done = done;
-	rdm->stats.waited++;
-	list_add_tail(&kept->link, &rdm->asked);
-	rdm->waits = true;
+	for (i = 0; done && i < pkt->rma_iov_count; i++)
+		kept->seq[i] = mem[i].seq;
+	kefa_asked_add(rdm, kept);
 	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
+}
+
+/**
+ * kefa_asked_same() - check that a request names the same memory as when it was kept
+ * @held: the request, kept, with data that was written then
+ * @pkt: the request
+ * @mem: the memory that it names now
+ *
+ * The same keys may be those of later registrations, which haven't got that data.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it does.
+ */
+bool kefa_asked_same(const struct kefa_held *held, const struct kefa_pkt *pkt,
+		     const struct kefa_named *mem)
+{
+	u32 i;
+
+	for (i = 0; i < pkt->rma_iov_count; i++)
+		if (held->seq[i] != mem[i].seq)
+			return false;
+	return true;
 }
 
 static enum kefa_took kefa_asked_one(struct kefa_rdm *rdm, struct kefa_held *held)
@@ -100,8 +126,8 @@ static enum kefa_took kefa_asked_one(struct kefa_rdm *rdm, struct kefa_held *hel
 
 	/* A write by the device. */
 	if (!held->len)
-		return kefa_target_written(rdm, held->parts, held->total) ? KEFA_TOOK_DONE :
-									    KEFA_TOOK_NOT;
+		return kefa_target_written(rdm, held->peer, held->total) ? KEFA_TOOK_DONE :
+									   KEFA_TOOK_NOT;
 	/* Parsing can't fail: the packet was parsed before, and hasn't changed. */
 	kefa_parse(held->buf, held->len, &pkt);
 	if (!kefa_rpeer_dead(held->peer))
@@ -118,13 +144,13 @@ static enum kefa_took kefa_asked_one(struct kefa_rdm *rdm, struct kefa_held *hel
  */
 void kefa_rdm_asked(struct kefa_rdm *rdm)
 {
-	unsigned int left = KEFA_ASKED_TURN;
+	unsigned int tries = KEFA_ASKED_TRIES, left = KEFA_ASKED_TURN;
 	struct kefa_held *held, *next;
 	LIST_HEAD(later);
 
 	lockdep_assert_held(&rdm->ep.lock);
 	list_for_each_entry_safe(held, next, &rdm->asked, link) {
-		if (!left--)
+		if (!left || !tries--)
 			break;
 		list_del_init(&held->link);
 		if (kefa_asked_one(rdm, held) == KEFA_TOOK_NOT) {
@@ -133,6 +159,10 @@ void kefa_rdm_asked(struct kefa_rdm *rdm)
 		}
 		held->where = KEFA_HELD_NOT;
 		kefa_held_free(rdm, held);
+		left--;
 	}
+	/* Nothing else may happen that has the pump run again. */
+	if (!left && !list_empty(&rdm->asked))
+		kefa_ep_kick(&rdm->ep);
 	list_splice_tail(&later, &rdm->asked);
 }

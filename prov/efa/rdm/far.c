@@ -188,14 +188,9 @@ static enum kefa_took kefa_readrsp_received(struct kefa_rdm *rdm, struct kefa_rp
 	return KEFA_TOOK_DONE;
 }
 
-/* At the other end: it may be completed after the data that follows. */
-static void kefa_readrsp_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
-{
-	kefa_rtm_ops.completed(rdm, rop);
-}
-
+/* At the other end it may be completed after the data that follows. */
 const struct kefa_pkt_ops kefa_readrsp_ops = {
-	.completed	= kefa_readrsp_completed,
+	.completed	= kefa_target_sent,
 	.received	= kefa_readrsp_received,
 };
 

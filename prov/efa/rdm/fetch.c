@@ -48,7 +48,7 @@ static enum kefa_took kefa_longread_rtw_received(struct kefa_rdm *rdm, struct ke
 		return KEFA_TOOK_DONE;
 	if (!kefa_may_read(rdm, peer))
 		return kefa_longread_rtw_refuse(rdm, peer, pkt);
-	if (!kefa_target_room(rdm, pkt->flags))
+	if (!kefa_target_room(rdm, peer, pkt->flags))
 		return KEFA_TOOK_NOT;
 	rop = kefa_target_begin(rdm, peer, pkt, mem, KEFA_ROP_READING);
 	if (!rop) {

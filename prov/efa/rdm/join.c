@@ -163,8 +163,9 @@ static void kefa_fail_msgs(struct kefa_rdm *rdm, struct kefa_rpeer *peer, bool a
 			kefa_rdm_drop(rdm, peer, why);
 			kefa_msg_drop(rdm, held);
 		}
+	/* A write by the device, without a packet, is complete. */
 	list_for_each_entry_safe(held, next, &rdm->asked, link)
-		if (held->peer == peer) {
+		if (held->peer == peer && (all || held->len)) {
 			kefa_rdm_drop(rdm, peer, why);
 			kefa_msg_drop(rdm, held);
 		}
@@ -267,11 +268,16 @@ static struct kefa_rpeer *kefa_worst_early(struct kefa_rdm *rdm)
 	return worst;
 }
 
+/*
+ * Return: of the peers whose messages and requests are kept, the one that uses most memory; NULL if
+ * writes by unknown peers use more.
+ */
 static struct kefa_rpeer *kefa_worst_unexpected(struct kefa_rdm *rdm)
 {
 	struct kefa_rpeer *worst = NULL;
 	struct kofi_match_msg *msg;
 	struct kefa_held *held;
+	u64 unknown = 0;
 	int i;
 
 	for (i = 0; i < KOFI_MATCH_LISTS; i++)
@@ -280,10 +286,13 @@ static struct kefa_rpeer *kefa_worst_unexpected(struct kefa_rdm *rdm)
 			if (!worst || held->peer->kept > worst->kept)
 				worst = held->peer;
 		}
-	list_for_each_entry(held, &rdm->asked, link)
-		if (held->peer && (!worst || held->peer->kept > worst->kept))
+	list_for_each_entry(held, &rdm->asked, link) {
+		if (!held->peer)
+			unknown += held->cost;
+		else if (!worst || held->peer->kept > worst->kept)
 			worst = held->peer;
-	return worst;
+	}
+	return worst && worst->kept >= unknown ? worst : NULL;
 }
 
 static struct kefa_rpeer *kefa_worst_stranger(struct kefa_rdm *rdm)

@@ -45,8 +45,6 @@ static void kefa_stream_spent(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	/* While the operation had data to send, it didn't wait for the peer. */
 	if (rop->state != KEFA_ROP_POSTED)
 		kefa_silent_arm(rdm);
-	else if (rop->more & KEFA_ROP_TARGET)
-		kefa_target_end(rdm, rop, true);
 }
 
 /**
@@ -240,10 +238,13 @@ static enum kefa_took kefa_ctsdata_received(struct kefa_rdm *rdm, struct kefa_rp
 	return KEFA_TOOK_DONE;
 }
 
-/* The last data packet completes a message that waits for no answer. */
+/* The last data packet completes a message that waits for no answer, or a read by a peer. */
 static void kefa_ctsdata_completed(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
-	kefa_rtm_ops.completed(rdm, rop);
+	if (rop->more & KEFA_ROP_TARGET)
+		kefa_target_sent(rdm, rop);
+	else
+		kefa_rtm_ops.completed(rdm, rop);
 }
 
 const struct kefa_pkt_ops kefa_ctsdata_ops = {

@@ -58,34 +58,66 @@ void kefa_rop_copy(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kefa
 }
 
 /*
- * Return: whether too many answers are due to a peer that isn't ready for them. Each of them keeps
- * an operation in use. They are counted each time, because this is called rarely.
+ * Return: number of answers that are due to a peer; for NULL, to all peers. Each of them keeps an
+ * operation in use. They are counted each time, because this is called rarely.
  */
-static bool kefa_rdm_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+static u32 kefa_rdm_owed(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
-	u32 i, all = 0, its = 0;
+	const struct kefa_rop *rop;
+	u32 i, n = 0;
 
-	for (i = 0; i < rdm->rops.size; i++)
-		if (rdm->rops.ops[i].state == KEFA_ROP_OWES && rdm->rops.ops[i].owes) {
-			all++;
-			its += rdm->rops.ops[i].peer == peer;
-		}
-	return its > KEFA_OWED_MAX || all > KEFA_RDM_SPARE_OPS;
+	for (i = 0; i < rdm->rops.size; i++) {
+		rop = &rdm->rops.ops[i];
+		n += rop->state == KEFA_ROP_OWES && rop->owes && !kefa_rpeer_dead(rop->peer) &&
+		     (!peer || rop->peer == peer);
+	}
+	return n;
+}
+
+/* Return: the peer that isn't ready for too many answers, which may be another one; or NULL. */
+static struct kefa_rpeer *kefa_rdm_overdue(const struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	u32 i, n, most = kefa_rdm_owed(rdm, peer);
+	struct kefa_rpeer *worst = peer;
+	const struct kefa_rop *rop;
+
+	if (most > KEFA_OWED_MAX)
+		return peer;
+	if (kefa_rdm_owed(rdm, NULL) <= KEFA_RDM_SPARE_OPS)
+		return NULL;
+	for (i = 0; i < rdm->rops.size; i++) {
+		rop = &rdm->rops.ops[i];
+		if (rop->state != KEFA_ROP_OWES || !rop->owes || rop->peer == worst ||
+		    !rop->peer->backoff.waiting)
+			continue;
+		n = kefa_rdm_owed(rdm, rop->peer);
+		if (n <= most)
+			continue;
+		most = n;
+		worst = rop->peer;
+	}
+	return worst;
 }
 
 /**
  * kefa_rdm_overdue_kill() - give up a peer that isn't ready for too many answers
  * @rdm: the endpoint
- * @peer: the peer, to which another answer is due
+ * @peer: the peer, to which another answer is due. If too many are due to all peers, the one with
+ *	most of them is given up
  *
  * Context: Under kefa_ep.lock. The pump is due.
  */
 void kefa_rdm_overdue_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
-	if (likely(!peer->backoff.waiting || !kefa_rdm_overdue(rdm, peer)))
+	struct kefa_rpeer *worst;
+
+	if (likely(!peer->backoff.waiting))
+		return;
+	worst = kefa_rdm_overdue(rdm, peer);
+	if (!worst)
 		return;
 	rdm->stats.cut++;
-	kefa_rdm_kill(rdm, peer, ENOBUFS, 0);
+	kefa_rdm_kill(rdm, worst, ENOBUFS, 0);
 }
 
 /* Return: the answer that the sender of the message waits for, or 0. */

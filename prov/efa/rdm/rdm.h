@@ -45,7 +45,8 @@ enum {
 	/* Number of long reads and writes by all peers, and by one, at a time. */
 	KEFA_TARGETS		= 32,
 	KEFA_TARGETS_PEER	= 8,
-	/* Number of requests by peers that waited and that the pump tries at a time. */
+	/* Number of requests by peers that the pump tries again, and that it handles, at a time. */
+	KEFA_ASKED_TRIES	= 128,
 	KEFA_ASKED_TURN		= 16,
 	/* Default number of sends, and of receives, that the ULP can have outstanding. */
 	KEFA_RDM_SIZE		= 256,
@@ -57,6 +58,8 @@ enum {
 	KEFA_DRAIN_MAX		= 64,
 	/* Maximum number of RECEIPTs that are due to a peer that isn't ready. */
 	KEFA_OWED_MAX		= 32,
+	/* Number of requests with wrong keys after which a peer in no address vector dies. */
+	KEFA_FAULTS_MAX		= 64,
 	/* Number of attempts to create an address handle, and milliseconds between them. */
 	KEFA_JOIN_TRIES		= 50,
 	KEFA_JOIN_RETRY_MS	= 20,
@@ -155,7 +158,8 @@ enum kefa_ts_what {
  * @prov: with @whole, status of the device for the first failure
  * @imm: remote CQ data of a message without a header, or of a write
  * @msg_id: with @ordered, number of the message
- * @len: bytes at @hdr or @copy
+ * @len: bytes at @hdr or @copy; more than KEFA_TS_ROOM without @copy if the packet must be made
+ *	again: kefa_target_again()
  * @type: enum kefa_pkt_type, or 0 for a message without a header
  * @state: enum kefa_ts_state
  * @what: enum kefa_ts_what
@@ -237,13 +241,14 @@ enum kefa_held_where {
  * @link: entry in the list of @where; in KEFA_HELD_UNEXP the list of the message's packets in
  *	KEFA_HELD_MORE
  * @peer: sender of the packet; NULL in KEFA_HELD_STRANGE, and with data of a write by the device
+ *	of an unknown peer
  * @buf: the packet
  * @len: length of the packet
  * @cost: bytes of memory that the kept packet uses
  * @total: length of a message that is unexpected or early; in KEFA_HELD_ASKED without a packet, the
  *	data of a write by the device
- * @parts: bytes of the message that are sent without a request by the receiver; with data of a
- *	write by the device, the sender's address
+ * @parts: bytes of the message that are sent without a request by the receiver
+ * @seq: in KEFA_HELD_ASKED with @done, numbers of the registrations that were written to
  * @done: bytes of the message that have arrived; in KEFA_HELD_ASKED, those that were written
  * @src_qpn: queue pair of the sender
  * @slid: number of the sender's address handle
@@ -264,8 +269,13 @@ struct kefa_held {
 	void			*buf;
 	u32			len;
 	u32			cost;
-	u64			total;
-	u64			parts;
+	union {
+		struct {
+			u64	total;
+			u64	parts;
+		};
+		u32		seq[KEFA_IOV_MAX];
+	};
 	u64			done;
 	u32			src_qpn;
 	u16			slid;
@@ -560,7 +570,11 @@ void kefa_target_end(struct kefa_rdm *rdm, struct kefa_rop *rop, bool told);
 void kefa_target_data(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const struct kefa_pkt *pkt,
 		      struct kefa_rop *rop);
 bool kefa_target_one(struct kefa_rdm *rdm, struct kefa_rop *rop);
-void kefa_targets_check(struct kefa_rdm *rdm);
+void kefa_target_sent(struct kefa_rdm *rdm, struct kefa_rop *rop);
+void kefa_target_was_read(struct kefa_rdm *rdm, u64 len);
+void kefa_target_park(struct kefa_rdm *rdm, struct kefa_ts *ts);
+int kefa_target_again(struct kefa_rdm *rdm, struct kefa_ts *ts);
+bool kefa_targets_check(struct kefa_rdm *rdm);
 
 /* asked.c */
 
@@ -628,6 +642,7 @@ void kefa_rop_iter(const struct kefa_rop *rop, unsigned int dir, u64 off, u64 le
 struct kefa_rop *kefa_rdm_take_rop(struct kefa_rdm *rdm, struct kefa_side *side,
 				   enum kefa_rop_state state);
 bool kefa_cq_room(struct kefa_rdm *rdm);
+bool kefa_cq_half(struct kefa_rdm *rdm);
 void kefa_rdm_unposted(struct kefa_rdm *rdm, struct kefa_rop *rop, int err);
 bool kefa_rdm_abandon(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_rdm_abandoned(struct kefa_rdm *rdm, struct kefa_rop *rop);
@@ -647,6 +662,7 @@ void kefa_ts_post(struct kefa_rdm *rdm, struct kefa_ts *ts);
 struct kefa_wr *kefa_ts_hold(struct kefa_rdm *rdm, struct kefa_ts *ts);
 void kefa_ts_done(struct kefa_rdm *rdm, const struct ib_wc *ibwc);
 void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+bool kefa_tx_unpark(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_tx_flush(struct kefa_rdm *rdm);
 void kefa_tx_refused(struct kefa_rdm *rdm, unsigned int n, int err);
 void kefa_ts_fail(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 prov);

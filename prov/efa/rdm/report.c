@@ -231,6 +231,23 @@ bool kefa_cq_room(struct kefa_rdm *rdm)
 	return !kofi_cq_reserve_unsolicited(cq) || !kofi_cq_starve(cq, &rdm->waiter);
 }
 
+/**
+ * kefa_cq_half() - check whether half of the entries for unsolicited completions are free
+ * @rdm: the endpoint, with a queue for receives
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether they are. If not, kefa_rdm_replenished() queues the worker when one is free.
+ */
+bool kefa_cq_half(struct kefa_rdm *rdm)
+{
+	struct kofi_cq *cq = rdm->ep.rx.base.cq;
+
+	if (atomic_read(&cq->reserve) > KEFA_CQ_RESERVE / 2)
+		return true;
+	kofi_cq_await(cq, &rdm->waiter);
+	return atomic_read(&cq->reserve) > KEFA_CQ_RESERVE / 2;
+}
+
 /*
  * Take an entry of the completion queue for a message in a multi-receive buffer. The last message
  * uses the entry that was reserved when the buffer was posted. Return: false if the message has to

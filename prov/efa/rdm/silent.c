@@ -108,10 +108,15 @@ static void kefa_silent_ask(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
  */
 bool kefa_rdm_awaits(struct kefa_rdm *rdm)
 {
+	struct kefa_rop *rop;
 	u32 i = 0;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	return rdm->refused || kefa_silent_next(rdm, &i);
+	/* The operations of peers are no reason to give up another peer. */
+	while ((rop = kefa_silent_next(rdm, &i)))
+		if (!(rop->more & KEFA_ROP_TARGET))
+			return true;
+	return rdm->refused;
 }
 
 static void kefa_silent_ask_all(struct kefa_rdm *rdm)
@@ -137,16 +142,15 @@ static void kefa_silent_mark(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 		kefa_silent_count(rdm, peer);
 }
 
-/* Return: whether the ULP waits for any peer. */
+/* Return: whether the ULP waits for any peer, or there are reads or writes by peers to look at. */
 static bool kefa_silent_look(struct kefa_rdm *rdm)
 {
+	bool more = kefa_targets_check(rdm);
 	struct kefa_rpeer *peer;
 	struct kefa_rop *rop;
-	bool more = false;
 	u32 i = 0;
 
 	kefa_fair_check(rdm);
-	kefa_targets_check(rdm);
 	kefa_far_check_time(rdm);
 	kefa_silent_ask_all(rdm);
 	while ((rop = kefa_silent_next(rdm, &i))) {

@@ -14,6 +14,7 @@
  * protocol has no order for them.
  */
 #include <linux/slab.h>
+#include "../dma.h"
 #include "target.h"
 #include "tx.h"
 
@@ -78,6 +79,16 @@ bool kefa_target_fault(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_
 	return false;
 }
 
+/*
+ * Keys can be guessed, and a request that is refused costs its sender nothing. Few of them are the
+ * fault of a peer whose region was closed meanwhile.
+ */
+static void kefa_target_guess(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	if (peer->flags & KEFA_RPEER_IMPLICIT && ++peer->faults > KEFA_FAULTS_MAX)
+		kefa_rdm_kill(rdm, peer, EACCES, 0);
+}
+
 /**
  * kefa_target_check() - check all memory that a request names, before any of it is accessed
  * @rdm: the endpoint
@@ -106,8 +117,10 @@ bool kefa_target_check(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const stru
 			.key	= le64_to_cpu(pkt->rma_iov[i].key),
 		};
 		fault = kefa_mr_check(rdm->ep.dom, &mem[i], access);
-		if (fault)
+		if (fault) {
+			kefa_target_guess(rdm, peer);
 			return kefa_target_fault(rdm, peer, fault);
+		}
 	}
 	return true;
 }
@@ -161,14 +174,24 @@ bool kefa_target_write(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const stru
 /**
  * kefa_target_room() - take an entry of the completion queue for a write, if it needs one
  * @rdm: the endpoint
+ * @peer: the peer, or NULL if it is unknown
  * @flags: flags of the write's request
+ *
+ * Messages that wait for an entry go first. Peers in no address vector leave half of the entries to
+ * the others.
  *
  * Context: Under kefa_ep.lock.
  * Return: whether it has one, or needs none.
  */
-bool kefa_target_room(struct kefa_rdm *rdm, u16 flags)
+bool kefa_target_room(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, u16 flags)
 {
-	return !(flags & KEFA_REQ_OPT_CQ_DATA_HDR) || !rdm->ep.rx.base.cq || kefa_cq_room(rdm);
+	if (!(flags & KEFA_REQ_OPT_CQ_DATA_HDR) || !rdm->ep.rx.base.cq)
+		return true;
+	if (!list_empty(&rdm->fair.untold))
+		return false;
+	if ((!peer || peer->flags & KEFA_RPEER_IMPLICIT) && !kefa_cq_half(rdm))
+		return false;
+	return kefa_cq_room(rdm);
 }
 
 /**
@@ -225,6 +248,9 @@ void kefa_target_tell(struct kefa_rdm *rdm, fi_addr_t src, u64 len, bool data, u
  */
 bool kefa_target_may_answer(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
+	/* Nothing is posted any more by an endpoint that is being closed. */
+	if (rdm->ep.state != KEFA_EP_ENABLED)
+		return false;
 	kefa_tx_ready(rdm, 1);
 	if (peer->backoff.waiting)
 		return false;
@@ -258,6 +284,27 @@ static bool kefa_target_share(const struct kefa_rdm *rdm, const struct kefa_rpee
 }
 
 /**
+ * kefa_target_may_begin() - check whether an operation of a peer may begin
+ * @rdm: the endpoint
+ * @peer: the peer
+ *
+ * An operation may have given back its struct kefa_target, and still wait until the peer takes its
+ * answer. There may be any number of these, so those that the ULP's sends and receives will need
+ * are left to them.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it may; if not, the request has to wait.
+ */
+bool kefa_target_may_begin(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	const struct kefa_rops *rops = &rdm->rops;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	return rops->size - rops->used > rdm->ep.tx.nfree + rdm->ep.rx.nfree &&
+	       !list_empty(&rdm->targets_free) && kefa_target_share(rdm, peer);
+}
+
+/**
  * kefa_target_begin() - begin an operation of a peer
  * @rdm: the endpoint
  * @peer: the peer
@@ -266,7 +313,7 @@ static bool kefa_target_share(const struct kefa_rdm *rdm, const struct kefa_rpee
  * @state: first state of the operation
  *
  * Context: Under kefa_ep.lock.
- * Return: the operation; NULL if none is free, or if the peer has its share.
+ * Return: the operation; NULL if kefa_target_may_begin() returns false.
  */
 struct kefa_rop *kefa_target_begin(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				   const struct kefa_pkt *pkt, const struct kefa_named *mem,
@@ -275,13 +322,10 @@ struct kefa_rop *kefa_target_begin(struct kefa_rdm *rdm, struct kefa_rpeer *peer
 	struct kefa_target *target;
 	struct kefa_rop *rop;
 
-	target = list_first_entry_or_null(&rdm->targets_free, struct kefa_target, list);
-	if (!target || !kefa_target_share(rdm, peer))
+	if (!kefa_target_may_begin(rdm, peer))
 		return NULL;
-	/* There is one for each kefa_target. */
+	target = list_first_entry(&rdm->targets_free, struct kefa_target, list);
 	rop = kefa_rdm_take_rop(rdm, NULL, state);
-	if (WARN_ON_ONCE(!rop))
-		return NULL;
 	list_del_init(&target->list);
 	rdm->ntargets--;
 	target->rop = rop;
@@ -400,7 +444,7 @@ static enum kefa_took kefa_write_now(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 
 	if (dc && !kefa_target_may_answer(rdm, peer))
 		return KEFA_TOOK_NOT;
-	if (!kefa_target_room(rdm, pkt->flags))
+	if (!kefa_target_room(rdm, peer, pkt->flags))
 		return KEFA_TOOK_NOT;
 	if (!kefa_target_write(rdm, peer, mem, pkt, 0)) {
 		kefa_target_unroom(rdm, data);
@@ -464,10 +508,14 @@ static enum kefa_took kefa_longcts_rtw_received(struct kefa_rdm *rdm, struct kef
 
 	if (!kefa_target_check(rdm, peer, pkt, FI_REMOTE_WRITE, mem))
 		return KEFA_TOOK_DONE;
+	if (before && !kefa_asked_same(held, pkt, mem)) {
+		kefa_target_fault(rdm, peer, KEFA_FAULT_KEY);
+		return KEFA_TOOK_DONE;
+	}
 	/* libfabric has sent all data at once if it first asked us to read it. */
 	if (before + pkt->data_len == pkt->msg_length)
 		return kefa_write_now(rdm, peer, pkt, mem);
-	if (!kefa_target_room(rdm, pkt->flags))
+	if (!kefa_target_room(rdm, peer, pkt->flags))
 		return KEFA_TOOK_NOT;
 	rop = kefa_target_begin(rdm, peer, pkt, mem, KEFA_ROP_DATA_RX);
 	if (!rop) {
@@ -505,33 +553,68 @@ static bool kefa_target_copies(const struct kefa_rdm *rdm)
 	return false;
 }
 
+/**
+ * struct kefa_slice - source of the data in a copy buffer
+ * @mem: memory of the operation
+ * @off: offset of the data in @mem
+ * @hdr: length of the headers, which precede the data
+ *
+ * It is in the slot, behind the room for the headers, because the data isn't there.
+ */
+struct kefa_slice {
+	struct kefa_named	mem[KEFA_IOV_MAX];
+	u64			off;
+	u32			hdr;
+};
+
+static_assert(KEFA_HDR_ROOM % __alignof__(struct kefa_slice) == 0 &&
+	      KEFA_HDR_ROOM + sizeof(struct kefa_slice) <= KEFA_TS_ROOM);
+
+static struct kefa_slice *kefa_slice_of(struct kefa_ts *ts)
+{
+	return (void *)(ts->hdr + KEFA_HDR_ROOM);
+}
+
+static bool kefa_slice_copy(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	ts->copy = kefa_target_copies(rdm) ? kefa_copy_take(&rdm->ep) : NULL;
+	return ts->copy;
+}
+
+/* Return: whether the data was read; if not, the region was closed. */
+static bool kefa_slice_read(struct kefa_rdm *rdm, struct kefa_ts *ts,
+			    const struct kefa_slice *slice)
+{
+	void *to = (ts->copy ? ts->copy->data : ts->hdr) + slice->hdr;
+
+	return kefa_target_move(rdm, ts->peer, slice->mem, slice->off, to, ts->len - slice->hdr,
+				false);
+}
+
 /*
- * Take a slot for a packet to a reader, and copy data from the memory at @off behind @hdr bytes of
- * headers. The data is copied, so that neither the slot nor the packet depends on the region.
+ * Take a slot for a packet to a reader, and copy @len bytes of data behind the headers. The data is
+ * copied, so that neither the slot nor the packet depends on the region.
  * Return: the slot; NULL if there is none for now; or an ERR_PTR() if the region was closed.
  */
 static struct kefa_ts *kefa_target_slot(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
-					const struct kefa_named *mem, u64 off, u32 len, u32 hdr)
+					const struct kefa_slice *slice, u32 len)
 {
 	struct kefa_ts *ts = kefa_ts_take(rdm, peer, false);
 
 	if (!ts)
 		return NULL;
-	ts->len = hdr + len;
+	ts->len = slice->hdr + len;
 	if (ts->len > KEFA_TS_ROOM) {
-		ts->copy = kefa_target_copies(rdm) ? kefa_copy_take(&rdm->ep) : NULL;
-		if (!ts->copy) {
+		if (!kefa_slice_copy(rdm, ts)) {
 			kefa_ts_free(rdm, ts);
 			return NULL;
 		}
+		*kefa_slice_of(ts) = *slice;
 	}
-	if (!kefa_target_move(rdm, peer, mem, off, (ts->copy ? ts->copy->data : ts->hdr) + hdr,
-			      len, false)) {
+	if (!kefa_slice_read(rdm, ts, slice)) {
 		kefa_ts_free(rdm, ts);
 		return ERR_PTR(-EACCES);
 	}
-	rdm->stats.copied += len;
-	rdm->ep.stats.tx_bytes += len;
 	return ts;
 }
 
@@ -546,7 +629,32 @@ static void kefa_target_post(struct kefa_rdm *rdm, struct kefa_ts *ts, struct ke
 		rop->wrs++;
 	kefa_ts_seal(rdm, ts, pkt);
 	rdm->stats.sent[ts->type]++;
+	rdm->stats.copied += pkt->seg_length;
+	rdm->ep.stats.tx_bytes += pkt->seg_length;
 	kefa_ts_post(rdm, ts);
+}
+
+/*
+ * Return: whether data for a reader may be posted. A peer that wasn't ready gets a single packet,
+ * and the others after that has arrived. If there are several peers, the data of one leaves half of
+ * its share of the slots, so that peers that take no data don't have all slots for data.
+ */
+static bool kefa_target_may_post(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	if (peer->backoff.delay_us && peer->wrs)
+		return false;
+	return rdm->peers.count < 2 || peer->wrs < rdm->ts_share / 2;
+}
+
+/* End the operation of a reader, which gets no more data. */
+static void kefa_target_give_up(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	list_del_init(&rop->link);
+	kefa_target_end(rdm, rop, true);
+	if (rop->state != KEFA_ROP_DYING)
+		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DYING);
+	rop->flags |= KEFA_ROP_OVER;
+	kefa_rdm_end(rdm, rop);
 }
 
 /**
@@ -567,19 +675,19 @@ bool kefa_target_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 		.seg_offset	= rop->sent,
 		.seg_length	= len,
 	};
+	struct kefa_slice slice = { .off = rop->sent };
 	struct kefa_ts *ts;
 
+	if (!kefa_target_may_post(rdm, rop->peer))
+		return false;
 	kefa_shake_sign(&rdm->self, rop->peer, &pkt);
-	ts = kefa_target_slot(rdm, rop->peer, rop->target->mem, rop->sent, len,
-			      kefa_hdr_len(pkt.row, pkt.flags, 0, 0));
+	slice.hdr = kefa_hdr_len(pkt.row, pkt.flags, 0, 0);
+	memcpy(slice.mem, rop->target->mem, sizeof(slice.mem));
+	ts = kefa_target_slot(rdm, rop->peer, &slice, len);
 	if (!ts)
 		return false;
 	if (IS_ERR(ts)) {
-		list_del_init(&rop->link);
-		kefa_target_end(rdm, rop, true);
-		kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_DYING);
-		rop->flags |= KEFA_ROP_OVER;
-		kefa_rdm_end(rdm, rop);
+		kefa_target_give_up(rdm, rop);
 		return true;
 	}
 	rop->sent += len;
@@ -587,10 +695,94 @@ bool kefa_target_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	return true;
 }
 
+/**
+ * kefa_target_was_read() - count data that was delivered to a reader
+ * @rdm: the endpoint
+ * @len: length of the read in bytes
+ *
+ * Until then the data may be read from the region again, so the ULP mustn't change it.
+ *
+ * Context: Under kefa_ep.lock.
+ */
+void kefa_target_was_read(struct kefa_rdm *rdm, u64 len)
+{
+	kofi_side_count(&rdm->ep.rx.base, FI_READ, len, false);
+}
+
+/**
+ * kefa_target_sent() - handle the delivery of data to a reader
+ * @rdm: the endpoint
+ * @rop: operation of the reader
+ *
+ * Serves as kefa_pkt_ops.completed.
+ *
+ * Context: Under kefa_ep.lock. The pump is due.
+ */
+void kefa_target_sent(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	if (rop->wrs || rop->state != KEFA_ROP_POSTED)
+		return;
+	kefa_target_end(rdm, rop, true);
+	kefa_target_was_read(rdm, rop->total);
+	rop->flags |= KEFA_ROP_OVER;
+}
+
+/**
+ * kefa_target_park() - free the copy buffer of a packet that waits for a peer
+ * @rdm: the endpoint
+ * @ts: slot of the packet, with a copy buffer; unchanged unless it has data for a reader
+ *
+ * There are few copy buffers, and the peer may never be ready.
+ *
+ * Context: Under kefa_ep.lock. The pump is due.
+ */
+void kefa_target_park(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	if (ts->type != KEFA_READRSP_PKT &&
+	    !(ts->type == KEFA_CTSDATA_PKT && ts->rop->more & KEFA_ROP_TARGET))
+		return;
+	memcpy(ts->hdr, ts->copy->data, kefa_slice_of(ts)->hdr);
+	kefa_copy_free(&rdm->ep, ts->copy);
+	ts->copy = NULL;
+}
+
+/**
+ * kefa_target_again() - make a packet again that kefa_target_park() has taken apart
+ * @rdm: the endpoint
+ * @ts: slot of the packet, in no list; freed if the packet isn't needed or the region was closed
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: 0; -EAGAIN if no copy buffer is free; or -ECANCELED if the slot was freed.
+ */
+int kefa_target_again(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	const struct kefa_slice *slice = kefa_slice_of(ts);
+	struct kefa_rop *rop = ts->rop;
+
+	if (!rop || rop->state != KEFA_ROP_DYING) {
+		if (!kefa_slice_copy(rdm, ts))
+			return -EAGAIN;
+		memcpy(ts->copy->data, ts->hdr, slice->hdr);
+		if (kefa_slice_read(rdm, ts, slice)) {
+			rdm->stats.copied += ts->len - slice->hdr;
+			kefa_dma_sync_for_device(rdm->ep.dma, ts->copy->dma, ts->len,
+						 DMA_TO_DEVICE);
+			return 0;
+		}
+	}
+	kefa_ts_free(rdm, ts);
+	if (rop) {
+		rop->wrs--;
+		kefa_target_give_up(rdm, rop);
+	}
+	return -ECANCELED;
+}
+
 /* Return: whether data for a reader may be sent now. */
 static bool kefa_target_may_stream(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
-	return kefa_target_may_answer(rdm, peer) && kefa_may_stream(rdm, peer);
+	return kefa_target_may_answer(rdm, peer) && kefa_may_stream(rdm, peer) &&
+	       kefa_target_may_post(rdm, peer);
 }
 
 static enum kefa_took kefa_rtr_received(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
@@ -603,28 +795,21 @@ static enum kefa_took kefa_rtr_received(struct kefa_rdm *rdm, struct kefa_rpeer 
 		.recv_id	= pkt->recv_id,
 		.seg_length	= len,
 	};
-	struct kefa_named mem[KEFA_IOV_MAX];
+	struct kefa_slice slice = { .hdr = sizeof(struct kefa_readrsp_hdr) };
+	const bool whole = len == pkt->msg_length;
 	struct kefa_rop *rop = NULL;
 	struct kefa_ts *ts;
 
-	if (!kefa_target_check(rdm, peer, pkt, FI_REMOTE_READ, mem))
+	if (!kefa_target_check(rdm, peer, pkt, FI_REMOTE_READ, slice.mem))
 		return KEFA_TOOK_DONE;
-	if (!kefa_target_may_stream(rdm, peer) || kefa_rpeer_dead(peer))
+	if (!kefa_target_may_stream(rdm, peer) || kefa_rpeer_dead(peer) ||
+	    (!whole && !kefa_target_may_begin(rdm, peer)))
 		return KEFA_TOOK_NOT;
-	ts = kefa_target_slot(rdm, peer, mem, 0, len, sizeof(struct kefa_readrsp_hdr));
-	if (IS_ERR(ts))
-		return KEFA_TOOK_DONE;
-	if (ts && len < pkt->msg_length) {
-		rop = kefa_target_begin(rdm, peer, pkt, mem, KEFA_ROP_DATA_TX);
-		if (!rop) {
-			kefa_ts_free(rdm, ts);
-			ts = NULL;
-		}
-	}
-	if (!ts)
-		return KEFA_TOOK_NOT;
-	kofi_side_count(&rdm->ep.rx.base, FI_READ, pkt->msg_length, false);
-	if (rop) {
+	ts = kefa_target_slot(rdm, peer, &slice, len);
+	if (IS_ERR_OR_NULL(ts))
+		return ts ? KEFA_TOOK_DONE : KEFA_TOOK_NOT;
+	if (!whole) {
+		rop = kefa_target_begin(rdm, peer, pkt, slice.mem, KEFA_ROP_DATA_TX);
 		rop->remote_id = pkt->recv_id;
 		rop->sent = len;
 		rop->done = window;
@@ -647,12 +832,13 @@ const struct kefa_pkt_ops kefa_rtr_ops = {
  * kefa_targets_check() - end operations of peers that make no progress
  * @rdm: the endpoint, enabled
  *
- * Called each KEFA_SILENT_MS while operations wait for peers. A peer in no address vector dies. Of
- * the operations of other peers one ends if requests wait, and its peer gets no answer.
+ * Called each KEFA_SILENT_MS while there are any. A peer in no address vector dies. Of the
+ * operations of other peers one ends if requests wait, and its peer gets no answer.
  *
  * Context: Under kefa_ep.lock. kefa_rdm_pump() is due.
+ * Return: whether there are operations of peers, or requests that wait.
  */
-void kefa_targets_check(struct kefa_rdm *rdm)
+bool kefa_targets_check(struct kefa_rdm *rdm)
 {
 	bool cut = list_empty(&rdm->asked);
 	struct kefa_target *target;
@@ -674,10 +860,11 @@ void kefa_targets_check(struct kefa_rdm *rdm)
 		if (rop->peer->flags & KEFA_RPEER_IMPLICIT) {
 			rdm->stats.stalled++;
 			kefa_rdm_kill(rdm, rop->peer, ETIMEDOUT, 0);
-		} else if (!cut && !rop->wrs) {
+		} else if (!cut && kefa_tx_unpark(rdm, rop)) {
 			rdm->stats.target_cut++;
 			cut = true;
 			kefa_rop_fail(rdm, rop, ETIMEDOUT, 0);
 		}
 	}
+	return !list_empty(&rdm->asked) || (rdm->targets && rdm->ntargets < KEFA_TARGETS);
 }

@@ -33,13 +33,16 @@ bool kefa_target_check(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const stru
 		       u64 access, struct kefa_named *mem);
 bool kefa_target_write(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const struct kefa_named *mem,
 		       const struct kefa_pkt *pkt, u64 off);
-bool kefa_target_room(struct kefa_rdm *rdm, u16 flags);
+bool kefa_target_room(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, u16 flags);
 void kefa_target_unroom(struct kefa_rdm *rdm, bool data);
 void kefa_target_tell(struct kefa_rdm *rdm, fi_addr_t src, u64 len, bool data, u64 value);
 bool kefa_target_may_answer(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+bool kefa_target_may_begin(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer);
 struct kefa_rop *kefa_target_begin(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				   const struct kefa_pkt *pkt, const struct kefa_named *mem,
 				   enum kefa_rop_state state);
+bool kefa_asked_same(const struct kefa_held *held, const struct kefa_pkt *pkt,
+		     const struct kefa_named *mem);
 void kefa_rtw_completed(struct kefa_rdm *rdm, struct kefa_rop *rop);
 
 #endif /* KEFA_RDM_TARGET_H */

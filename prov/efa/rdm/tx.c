@@ -449,21 +449,83 @@ static bool kefa_ts_waits(const struct kefa_ts *ts)
 	return ts->rop ? !ops->unsend : !ops->unsend_alone;
 }
 
-/*
- * Return: whether too many answers without an operation wait for peers without a receive, as each
- * occupies a slot.
- */
-static bool kefa_answers_overdue(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+/* Return: number of answers without an operation that wait for a peer; for NULL, for all peers. */
+static u32 kefa_answers_parked(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
 	const struct kefa_ts *ts;
-	u32 all = 0, its = 0;
+	u32 n = 0;
 
 	list_for_each_entry(ts, &rdm->parked, list)
-		if (kefa_ts_answers_alone(ts)) {
-			all++;
-			its += ts->peer == peer;
-		}
-	return its > KEFA_OWED_MAX || all > KEFA_RDM_SPARE_OPS;
+		n += kefa_ts_answers_alone(ts) && !kefa_rpeer_dead(ts->peer) &&
+		     (!peer || ts->peer == peer);
+	return n;
+}
+
+/*
+ * Another answer without an operation waits for @peer, and occupies a slot. Return: the peer that
+ * has too many of them, which may be another one; or NULL.
+ */
+static struct kefa_rpeer *kefa_answers_overdue(const struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	struct kefa_rpeer *worst = peer;
+	u32 n, most = kefa_answers_parked(rdm, peer);
+	const struct kefa_ts *ts;
+
+	if (most > KEFA_OWED_MAX)
+		return peer;
+	if (kefa_answers_parked(rdm, NULL) <= KEFA_RDM_SPARE_OPS)
+		return NULL;
+	list_for_each_entry(ts, &rdm->parked, list) {
+		n = ts->peer == worst ? 0 : kefa_answers_parked(rdm, ts->peer);
+		if (n <= most)
+			continue;
+		most = n;
+		worst = ts->peer;
+	}
+	return worst;
+}
+
+/* A packet waits for a peer that has no receive. */
+static void kefa_ts_park(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	struct kefa_rpeer *worst = NULL;
+
+	ts->again = true;
+	kefa_ts_set_state(rdm, ts, KEFA_TS_PARKED);
+	list_add_tail(&ts->list, &rdm->parked);
+	if (ts->copy)
+		kefa_target_park(rdm, ts);
+	if (unlikely(kefa_ts_answers_alone(ts)))
+		worst = kefa_answers_overdue(rdm, ts->peer);
+	if (!worst)
+		return;
+	rdm->stats.cut++;
+	kefa_rdm_kill(rdm, worst, ENOBUFS, 0);
+}
+
+/**
+ * kefa_tx_unpark() - free the slots of an operation that are all parked
+ * @rdm: the endpoint
+ * @rop: the operation, which isn't freed
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether the device has no work request of the operation, so that it has none at all now.
+ */
+bool kefa_tx_unpark(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	struct kefa_ts *ts, *next;
+	u32 n = 0;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	list_for_each_entry(ts, &rdm->parked, list)
+		n += ts->rop == rop;
+	if (n < rop->wrs)
+		return false;
+	list_for_each_entry_safe(ts, next, &rdm->parked, list)
+		if (ts->rop == rop)
+			kefa_ts_free(rdm, ts);
+	rop->wrs = 0;
+	return true;
 }
 
 /* The device gave up because the peer had no receive. Send the packet again, now or later. */
@@ -481,13 +543,7 @@ static void kefa_ts_rnr(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	}
 	kefa_rdm_back_off(rdm, peer);
 	if (kefa_ts_waits(ts)) {
-		ts->again = true;
-		kefa_ts_set_state(rdm, ts, KEFA_TS_PARKED);
-		list_add_tail(&ts->list, &rdm->parked);
-		if (unlikely(kefa_ts_answers_alone(ts) && kefa_answers_overdue(rdm, peer))) {
-			rdm->stats.cut++;
-			kefa_rdm_kill(rdm, peer, ENOBUFS, 0);
-		}
+		kefa_ts_park(rdm, ts);
 		return;
 	}
 	if (!rop) {
@@ -557,6 +613,8 @@ void kefa_ts_done(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 	rop = ts->rop;
 	if (!list_empty(&peer->wait) || peer->owes)
 		kefa_rdm_todo(rdm, peer);
+	if (!rop && row->type == KEFA_READRSP_PKT)
+		kefa_target_was_read(rdm, ts->len - sizeof(struct kefa_readrsp_hdr));
 	kefa_ts_free(rdm, ts);
 	if (!rop)
 		return;
@@ -588,6 +646,7 @@ void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
 	struct kefa_ts *ts, *next;
 	LIST_HEAD(again);
+	int ret;
 
 	lockdep_assert_held(&rdm->ep.lock);
 	list_for_each_entry_safe(ts, next, &rdm->parked, list)
@@ -599,7 +658,13 @@ void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 		if (unlikely(kefa_rpeer_dead(peer)))
 			break;
 		list_del_init(&ts->list);
-		kefa_ts_post(rdm, ts);
+		ret = kefa_ts_unmade(ts) ? kefa_target_again(rdm, ts) : 0;
+		if (!ret)
+			kefa_ts_post(rdm, ts);
+		if (ret != -EAGAIN)
+			continue;
+		list_add_tail(&ts->list, &rdm->parked);
+		kefa_rdm_back_off(rdm, peer);
 	}
 	list_splice_tail(&again, &rdm->parked);
 }

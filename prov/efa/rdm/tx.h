@@ -102,6 +102,18 @@ static inline bool kefa_ts_answers_alone(const struct kefa_ts *ts)
 			    ts->type == KEFA_READ_NACK_PKT || ts->type == KEFA_READRSP_PKT);
 }
 
+/**
+ * kefa_ts_unmade() - check for a packet whose data must be copied again
+ * @ts: the slot, parked
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it must, by kefa_target_again().
+ */
+static inline bool kefa_ts_unmade(const struct kefa_ts *ts)
+{
+	return ts->len > KEFA_TS_ROOM && !ts->copy;
+}
+
 /* Return: whether a transition between two states is allowed. */
 static __always_inline bool kefa_ts_may(enum kefa_ts_state from, enum kefa_ts_state to)
 {

@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Fabric efa: several peers read and write, and none of them may take what the others need. */
+#include "crew.h"
+#include "efa_rdm_far.h"
+#include "../../prov/efa/rdm/target.h"
+
+#define DATA	KEFA_REQ_OPT_CQ_DATA_HDR
+
+static void ask_read(struct far *far, u32 who, u8 type, u32 id, u64 total, u64 window)
+{
+	far_send(far, &(struct far_pkt) {
+		.who = who, .type = type, .id = id, .window = window, .n = 1,
+		.mem = { far_piece(far, 11, total) },
+	});
+}
+
+/* Write a byte. */
+static void ask_write(struct far *far, u32 who, u8 type, u16 flags, u64 at)
+{
+	far_send(far, &(struct far_pkt) {
+		.who = who, .type = type, .flags = flags, .value = at, .n = 1,
+		.mem = { far_piece(far, at, 1) }, .data = "x", .len = 1,
+	});
+}
+
+/* Begin a write of 8000 bytes. */
+static void ask_long(struct far *far, u32 who, u8 type, u32 id)
+{
+	far_send(far, &(struct far_pkt) {
+		.who = who, .type = type, .id = id, .n = 1, .mem = { far_piece(far, 0, 8000) },
+		.data = far->data, .len = 4000,
+	});
+}
+
+static void send_data(struct far *far, u32 who, u32 to, u64 off, size_t len)
+{
+	far_send(far, &(struct far_pkt) {
+		.who = who, .type = KEFA_CTSDATA_PKT, .to = to, .off = off,
+		.data = far->data + off, .len = len,
+	});
+}
+
+static void say_cts(struct far *far, u32 id, u64 window)
+{
+	far_send(far, &(struct far_pkt) {
+		.type = KEFA_CTS_PKT, .to = id, .flags = KEFA_CTS_READ_REQ, .window = window,
+	});
+}
+
+static void set_delay(struct far *far, u32 ms)
+{
+	far->rdm->backoffs.first_us = ms * USEC_PER_MSEC;
+	far->rdm->backoffs.max_us = ms * USEC_PER_MSEC;
+}
+
+static bool peer_dead(struct far *far, fi_addr_t addr)
+{
+	struct kefa_rdm *rdm = far->rdm;
+	bool dead;
+
+	spin_lock_bh(&rdm->ep.lock);
+	dead = kefa_rpeer_dead(kefa_peers_at(&rdm->peers, addr));
+	spin_unlock_bh(&rdm->ep.lock);
+	return dead;
+}
+
+static void check_peers(struct far *far, unsigned int n)
+{
+	while (n--) {
+		rdm_check_peers(far->rdm);
+		efake_settle_all();
+	}
+}
+
+/* Return: the id of a peer's operation in a state, or 0. */
+static u32 op_in(struct far *far, enum kefa_rop_state state)
+{
+	struct kefa_rops *rops = &far->rdm->rops;
+	u32 i, id = 0;
+
+	spin_lock_bh(rops->lock);
+	for (i = 0; i < rops->size && !id; i++)
+		if (rops->ops[i].state == state && rops->ops[i].more & KEFA_ROP_TARGET)
+			id = kefa_rop_id(rops, &rops->ops[i]);
+	spin_unlock_bh(rops->lock);
+	return id;
+}
+
+/* --- peers that aren't ready --- */
+
+/* Short reads of a peer without receives. Return: number of those that wait. */
+static unsigned int park_reads(struct far *far, unsigned int n)
+{
+	unsigned int i;
+
+	efa_fill(far->mem, FAR_BYTES, 1);
+	for (i = 0; i < n; i++)
+		ask_read(far, 0, KEFA_SHORT_RTR_PKT, i + 1, 4000, 4000);
+	/* Each is sent twice. */
+	KUNIT_EXPECT_EQ(far->test, far_take_each(far, 0, KEFA_READRSP_PKT, KEFA_STATUS_RNR), 2 * n);
+	return list_count_nodes(&far->rdm->parked);
+}
+
+/* The data for a peer that isn't ready holds no copy buffers: others get theirs. */
+static void crowd_not_ready(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	unsigned int n;
+
+	far_friend(far, 1);
+	set_delay(far, 300);
+	KUNIT_EXPECT_EQ(test, park_reads(far, 8), 8U);
+	ask_read(far, 1, KEFA_SHORT_RTR_PKT, 99, 4000, 4000);
+	KUNIT_EXPECT_TRUE(test, far_take_of(far, 1, KEFA_READRSP_PKT, 0));
+	KUNIT_EXPECT_EQ(test, far->hdr.recv_id, 99U);
+	/* It is read again when the peer is ready. */
+	efa_fill(far->mem, FAR_BYTES, 2);
+	for (n = 1; n <= 8; n++) {
+		KUNIT_ASSERT_TRUE(test, kofi_soon(far_take_of(far, 0, KEFA_READRSP_PKT, 0)));
+		KUNIT_EXPECT_EQ(test, far->hdr.recv_id, n);
+		KUNIT_EXPECT_EQ(test, far->hdr.data_len, 4000U);
+		KUNIT_ASSERT_EQ(test, memcmp(far->hdr.data, far->mem + 11, 4000), 0);
+	}
+	far_take_all(far);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* The same, with operations, whose region goes meanwhile. */
+static void crowd_not_ready_closed(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+
+	set_delay(far, 300);
+	ask_read(far, 0, KEFA_LONGCTS_RTR_PKT, 77, 50000, 20000);
+	KUNIT_EXPECT_TRUE(test, far_take_of(far, 0, KEFA_READRSP_PKT, 0));
+	KUNIT_EXPECT_GT(test, far_take_each(far, 0, KEFA_CTSDATA_PKT, KEFA_STATUS_RNR), 2U);
+	ask_read(far, 0, KEFA_SHORT_RTR_PKT, 78, 4000, 4000);
+	far_close(far);
+	KUNIT_EXPECT_TRUE(test, kofi_soon((efake_settle_all(), list_empty(&far->rdm->parked))));
+	KUNIT_EXPECT_EQ(test, far_take_each(far, 0, KEFA_CTSDATA_PKT, 0), 0U);
+	far_take_all(far);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* Data that is parked is no reason not to look at an operation's progress. */
+static void crowd_stranger_parks(struct kunit *test)
+{
+	struct far *far = far_new(test, &(struct rdm_opts) { .stranger = true });
+	unsigned int i;
+
+	far->rdm->fair.stall = 3;
+	set_delay(far, 20000);
+	for (i = 0; i < 8; i++)
+		ask_read(far, 0, KEFA_LONGCTS_RTR_PKT, i + 1, 50000, 50000);
+	for (i = 0; i < 10; i++) {
+		far_take_each(far, 0, KEFA_READRSP_PKT, 0);
+		far_take_each(far, 0, KEFA_CTSDATA_PKT, KEFA_STATUS_RNR);
+	}
+	check_peers(far, 6);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.stalled, 1ULL);
+	far_take_all(far);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* An operation all of whose packets are parked ends when others wait, and frees their slots. */
+static void crowd_parked_stalls(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct rdm_end *end = &far->pair->end[1];
+	u32 ids[KEFA_TARGETS_PEER];
+	unsigned int i, parked;
+
+	far->rdm->fair.stall = 3;
+	set_delay(far, 20000);
+	for (i = 0; i < KEFA_TARGETS_PEER + 1; i++)
+		ask_read(far, 0, KEFA_LONGCTS_RTR_PKT, i + 1, 50000, 100);
+	for (i = 0; i < KEFA_TARGETS_PEER; i++) {
+		KUNIT_ASSERT_TRUE(test, far_take(far, KEFA_READRSP_PKT, 0));
+		ids[i] = far->hdr.send_id;
+	}
+	for (i = 0; i < KEFA_TARGETS_PEER; i++)
+		say_cts(far, ids[i], 400);
+	far_take_each(far, 0, KEFA_CTSDATA_PKT, KEFA_STATUS_RNR);
+	parked = list_count_nodes(&far->rdm->parked);
+	KUNIT_EXPECT_EQ(test, parked, (u32)KEFA_TARGETS_PEER);
+	check_peers(far, 5);
+	KUNIT_EXPECT_GE(test, far->rdm->stats.target_cut, 1ULL);
+	KUNIT_EXPECT_LT(test, list_count_nodes(&far->rdm->parked), (size_t)parked);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
+	KUNIT_EXPECT_EQ(test, fi_av_remove(end->av, &end->peer, 1, 0), 0);
+	far_take_all(far);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* Of the peers that take no answers, the one with most of them dies, and no other. */
+static void crowd_worst(struct kunit *test)
+{
+	struct far *far = far_new(test, &(struct rdm_opts) { .depth = 256 });
+	const fi_addr_t other = far_friend(far, 1), third = far_friend(far, 2);
+	unsigned int who, i;
+
+	set_delay(far, 20000);
+	for (who = 1; who <= 2; who++) {
+		for (i = 0; i < KEFA_OWED_MAX; i++)
+			ask_write(far, who, KEFA_DC_EAGER_RTW_PKT, 0, i);
+		KUNIT_EXPECT_EQ(test, far_take_each(far, who, KEFA_HANDSHAKE_PKT, 0), 1U);
+		KUNIT_EXPECT_EQ(test, far_take_each(far, who, KEFA_RECEIPT_PKT, KEFA_STATUS_RNR),
+				2U * KEFA_OWED_MAX);
+	}
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
+	ask_write(far, 0, KEFA_DC_EAGER_RTW_PKT, 0, 1);
+	KUNIT_EXPECT_EQ(test, far_take_each(far, 0, KEFA_RECEIPT_PKT, KEFA_STATUS_RNR), 2U);
+	KUNIT_EXPECT_FALSE(test, peer_dead(far, far->pair->end[1].peer));
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.cut, 1ULL);
+	KUNIT_EXPECT_NE(test, peer_dead(far, other), peer_dead(far, third));
+}
+
+/* Long writes of a peer that takes no RECEIPT for them. */
+static void owe_receipts(struct far *far, u32 who, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		ask_long(far, who, KEFA_DC_LONGCTS_RTW_PKT, i);
+		far_take_each(far, who, KEFA_HANDSHAKE_PKT, 0);
+		far_take_each(far, who, KEFA_CTS_PKT, KEFA_STATUS_RNR);
+		send_data(far, who, op_in(far, KEFA_ROP_DATA_RX), 4000, 4000);
+	}
+}
+
+/* The same for answers that occupy operations. */
+static void crowd_worst_owed(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	const fi_addr_t other = far_friend(far, 1), third = far_friend(far, 2);
+
+	set_delay(far, 20000);
+	owe_receipts(far, 1, KEFA_OWED_MAX);
+	owe_receipts(far, 2, KEFA_OWED_MAX);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
+	KUNIT_EXPECT_EQ(test, far->rdm->rops.used, 2U * KEFA_OWED_MAX);
+	owe_receipts(far, 0, 1);
+	KUNIT_EXPECT_FALSE(test, peer_dead(far, far->pair->end[1].peer));
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.cut, 1ULL);
+	KUNIT_EXPECT_NE(test, peer_dead(far, other), peer_dead(far, third));
+}
+
+/* --- requests that wait --- */
+
+/* A request that can't begin isn't read in vain each time. */
+static void crowd_no_copy(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	unsigned int i;
+	u64 copied, bytes;
+
+	for (i = 0; i < KEFA_TARGETS_PEER + 3; i++) {
+		ask_read(far, 0, KEFA_LONGCTS_RTR_PKT, i + 1, 50000, 8000);
+		far_take_each(far, 0, KEFA_READRSP_PKT, 0);
+	}
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.waited, 3ULL);
+	copied = far->rdm->stats.copied;
+	bytes = far->rdm->ep.stats.tx_bytes;
+	for (i = 0; i < 10; i++)
+		rdm_expect_nothing(test, &far->pair->end[1]);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.copied, copied);
+	KUNIT_EXPECT_EQ(test, far->rdm->ep.stats.tx_bytes, bytes);
+	KUNIT_EXPECT_FALSE(test, list_empty(&far->rdm->asked));
+}
+
+/* One that can be carried out doesn't wait for those before it. */
+static void crowd_behind(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	unsigned int i;
+
+	far_friend(far, 1);
+	for (i = 0; i < KEFA_CQ_RESERVE; i++)
+		ask_write(far, 0, KEFA_EAGER_RTW_PKT, DATA, 20000 + i);
+	for (i = 0; i < KEFA_TARGETS_PEER + 100; i++)
+		ask_long(far, 0, KEFA_LONGCTS_RTW_PKT, i);
+	ask_write(far, 1, KEFA_EAGER_RTW_PKT, DATA, 60000);
+	KUNIT_EXPECT_EQ(test, far->mem[60000], 0);
+	KUNIT_EXPECT_EQ(test, rdm_read(&far->pair->end[1]).ret, 1);
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, far->mem[60000], 'x');
+}
+
+/* A write whose beginning went to memory that was registered anew meanwhile isn't continued. */
+static void crowd_renewed(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	const struct fi_mr_alloc_attr alloc = {
+		.max_pages = 32, .access = FI_REMOTE_WRITE, .cq = far->pair->end[0].cq,
+	};
+	struct kvec iov = { far->mem + SZ_64K, 2 * PAGE_SIZE };
+	const struct fi_mr_attr attr = {
+		.type = FI_MR_KVEC, .mr_iov = &iov, .iov_count = 1, .access = FI_REMOTE_WRITE,
+	};
+	unsigned int i;
+	struct fid_mr *to;
+	u64 key;
+	u32 id;
+
+	KUNIT_ASSERT_EQ(test, fi_mr_alloc(far->pair->domain, &alloc, &to, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(to, &attr, 0), 0);
+	efake_settle_all();
+	key = fi_mr_key(to);
+	for (i = 0; i < KEFA_TARGETS_PEER; i++)
+		ask_long(far, 0, KEFA_LONGCTS_RTW_PKT, i + 1);
+	KUNIT_ASSERT_TRUE(test, far_take(far, KEFA_CTS_PKT, 0));
+	id = far->hdr.recv_id;
+	far_send(far, &(struct far_pkt) {
+		.type = KEFA_LONGCTS_RTW_PKT, .id = 100, .n = 1,
+		.mem = { { to->base_addr, 8000, key } }, .data = far->data, .len = 4000,
+	});
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.waited, 1ULL);
+	i = 0;
+	do {
+		KUNIT_EXPECT_EQ(test, fi_mr_post_inval(to, 0, NULL), 0);
+		efake_settle_all();
+		KUNIT_EXPECT_EQ(test, fi_mr_post_reg(to, &attr, 0), 0);
+		efake_settle_all();
+	} while (fi_mr_key(to) != key && i++ < 20);
+	KUNIT_ASSERT_EQ(test, fi_mr_key(to), key);
+	send_data(far, 0, id, 4000, 4000);
+	KUNIT_EXPECT_TRUE(test, list_empty(&far->rdm->asked));
+	KUNIT_EXPECT_EQ(test, far_dropped(far, KEFA_DROP_KEY), 1ULL);
+	KUNIT_EXPECT_EQ(test, fi_mr_post_inval(to, 0, NULL), 0);
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, fi_close(&to->fid), 0);
+}
+
+/* --- operations --- */
+
+/* However many answers a peer lets wait, the ULP has an operation for each of its slots. */
+static void crowd_operations(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	const struct kefa_rdm *rdm = far->rdm;
+	u32 least = U32_MAX, left;
+	unsigned int i;
+	u32 id;
+
+	for (i = 0; i < 150; i++) {
+		ask_long(far, 0, KEFA_DC_LONGCTS_RTW_PKT, i);
+		id = op_in(far, KEFA_ROP_DATA_RX);
+		if (id)
+			send_data(far, 0, id, 4000, 4000);
+		left = rdm->rops.size - rdm->rops.used;
+		least = min(least, left);
+	}
+	KUNIT_EXPECT_GE(test, least, rdm->ep.tx.nfree + rdm->ep.rx.nfree);
+	for (i = 0; !rdm_trecv(far->pair, 8, 1000 + i, i + 1); i++)
+		;
+	KUNIT_EXPECT_EQ(test, (size_t)i, rdm->ep.rx.base.size);
+	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 0ULL);
+	far_take_all(far);
+}
+
+/* The ULP doesn't wait for what a peer may or may not do. */
+static void crowd_awaits(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	bool awaits;
+
+	ask_read(far, 0, KEFA_LONGCTS_RTR_PKT, 1, 50000, 100);
+	ask_long(far, 0, KEFA_LONGCTS_RTW_PKT, 2);
+	far_take_all(far);
+	KUNIT_EXPECT_NE(test, op_in(far, KEFA_ROP_GRANT), 0U);
+	spin_lock_bh(&far->rdm->ep.lock);
+	awaits = kefa_rdm_awaits(far->rdm);
+	spin_unlock_bh(&far->rdm->ep.lock);
+	KUNIT_EXPECT_FALSE(test, awaits);
+}
+
+/* --- completions --- */
+
+/* Peers in no address vector leave entries of the completion queue to the others. */
+static void crowd_entries(struct kunit *test)
+{
+	struct far *far = far_new(test, &(struct rdm_opts) { .stranger = true });
+	unsigned int i, n = 0;
+
+	far_friend(far, 1);
+	for (i = 0; i < KEFA_CQ_RESERVE; i++)
+		ask_write(far, 0, KEFA_EAGER_RTW_PKT, DATA, i);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(far->pair->end[1].remote), KEFA_CQ_RESERVE / 2ULL);
+	ask_write(far, 1, KEFA_EAGER_RTW_PKT, DATA, 60000);
+	KUNIT_EXPECT_EQ(test, far->mem[60000], 'x');
+	for (i = 0; i < 1000 && n <= KEFA_CQ_RESERVE; i++) {
+		n += rdm_read(&far->pair->end[1]).ret == 1;
+		efake_settle_all();
+	}
+	KUNIT_EXPECT_EQ(test, n, KEFA_CQ_RESERVE + 1U);
+	far_take_all(far);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* Messages that wait for an entry go first. */
+static void crowd_entries_in_turn(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct kefa_rpeer *peer = far_peer(&far->pair->end[1]);
+	struct kefa_rdm *rdm = far->rdm;
+	bool first, other, then;
+	LIST_HEAD(message);
+
+	spin_lock_bh(&rdm->ep.lock);
+	list_add(&message, &rdm->fair.untold);
+	first = kefa_target_room(rdm, peer, DATA);
+	other = kefa_target_room(rdm, peer, 0);
+	list_del(&message);
+	then = kefa_target_room(rdm, peer, DATA);
+	if (then)
+		kefa_target_unroom(rdm, true);
+	spin_unlock_bh(&rdm->ep.lock);
+	KUNIT_EXPECT_FALSE(test, first);
+	KUNIT_EXPECT_TRUE(test, other);
+	KUNIT_EXPECT_TRUE(test, then);
+}
+
+/* The device of a peer has written. Return: false without a receive. */
+static bool written(struct far *far, u32 qpn)
+{
+	struct efake_wr *recv = efake_recv(far->pair->end[1].qp, 0);
+	const struct kefa_wc wc = {
+		.write = true, .has_imm = true, .imm = 5, .src_qpn = qpn, .slid = RDM_SLID,
+	};
+
+	if (recv)
+		efake_recv_done(recv, &wc);
+	efake_settle_all();
+	return recv;
+}
+
+/* A flood of writes by a device is that peer's fault, or nobody's. */
+static void crowd_immediates(struct kunit *test)
+{
+	unsigned int known, i;
+
+	for (known = 0; known < 2; known++) {
+		struct far *far = far_new(test, &(struct rdm_opts) { .depth = 16 });
+		const u32 qpn = far->pair->end[0].name.qpn + (known ? 0 : 50);
+		const fi_addr_t other = far_friend(far, 1);
+
+		far->rdm->budget = SZ_16K;
+		/* The ULP waits for an answer. */
+		KUNIT_EXPECT_EQ(test, fi_read(far->pair->end[1].ep, far->data, 8, NULL,
+					      far->pair->end[1].peer, 0x1000, 5, (void *)9), 0);
+		far_take_all(far);
+		far_send(far, &(struct far_pkt) {
+			.who = 1, .type = KEFA_EAGER_MSGRTM_PKT, .data = "message", .len = 7,
+		});
+		far_take_all(far);
+		KUNIT_EXPECT_EQ(test, far->rdm->stats.unexpected, 1ULL);
+		for (i = 0; i < 2000 && written(far, qpn) && !far->rdm->stats.deaths; i++)
+			;
+		efake_settle_all();
+		KUNIT_EXPECT_GT(test, i, 300U);
+		KUNIT_EXPECT_FALSE(test, peer_dead(far, other));
+		KUNIT_EXPECT_EQ(test, peer_dead(far, far->pair->end[1].peer), known);
+		far_end(far);
+	}
+}
+
+/* A task that waits for a counter of peers' writes needs the device's events. */
+static void crowd_counter(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct rdm_end *end = &far->pair->end[0];
+	struct kefa_ep *kep;
+	struct fid_ep *ep;
+
+	KUNIT_ASSERT_EQ(test, fi_endpoint(far->pair->domain, far->pair->info, &ep, NULL), 0);
+	kep = to_kefa_ep(ep);
+	kep->caps |= FI_RMA | FI_REMOTE_WRITE | FI_RMA_EVENT;
+	kep->rx.base.events = true;
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &end->av->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &end->cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &end->remote->fid, FI_REMOTE_WRITE), 0);
+	KUNIT_EXPECT_EQ(test, fi_enable(ep), 0);
+	KUNIT_EXPECT_FALSE(test, kep->by_readers);
+	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
+}
+
+/* --- wrong keys --- */
+
+static void crowd_keys(struct kunit *test)
+{
+	struct far *far = far_new(test, &(struct rdm_opts) { .stranger = true });
+	const fi_addr_t friend = far_friend(far, 1);
+	struct far_pkt p = { .type = KEFA_SHORT_RTR_PKT, .window = 1, .n = 1 };
+	unsigned int i;
+
+	p.mem[0] = far_piece(far, 0, 1);
+	p.mem[0].key ^= 0x4000;
+	for (p.who = 1, i = 0; i < 200; i++)
+		far_send(far, &p);
+	KUNIT_EXPECT_FALSE(test, peer_dead(far, friend));
+	for (p.who = 0, i = 0; i < 64; i++)
+		far_send(far, &p);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
+	KUNIT_EXPECT_EQ(test, far_dropped(far, KEFA_DROP_KEY), 264ULL);
+	far_send(far, &p);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 1ULL);
+	far_take_all(far);
+	rdm_expect_whole(test, far->pair);
+}
+
+static struct kunit_case crowd_cases[] = {
+	KUNIT_CASE(crowd_not_ready),
+	KUNIT_CASE(crowd_not_ready_closed),
+	KUNIT_CASE(crowd_stranger_parks),
+	KUNIT_CASE(crowd_parked_stalls),
+	KUNIT_CASE(crowd_worst),
+	KUNIT_CASE(crowd_worst_owed),
+	KUNIT_CASE(crowd_no_copy),
+	KUNIT_CASE(crowd_behind),
+	KUNIT_CASE(crowd_renewed),
+	KUNIT_CASE(crowd_operations),
+	KUNIT_CASE(crowd_awaits),
+	KUNIT_CASE(crowd_entries),
+	KUNIT_CASE(crowd_entries_in_turn),
+	KUNIT_CASE(crowd_immediates),
+	KUNIT_CASE(crowd_counter),
+	KUNIT_CASE(crowd_keys),
+	{}
+};
+
+static struct kunit_suite crowd_suite = {
+	.name		= "kefa_rdm_crowd",
+	.test_cases	= crowd_cases,
+};
+
+kunit_test_suite(crowd_suite);
+
+MODULE_DESCRIPTION("KUnit: fabric efa, shares of peers that read and write");
+MODULE_LICENSE("Dual BSD/GPL");
