@@ -420,6 +420,42 @@ static void fetch_idle(struct kunit *test)
 	rdm_expect_error(test, &far->pair->end[0], 4, ETIMEDOUT);
 }
 
+/* The device has refused a read, but only the HANDSHAKE tells what the peer can do instead. */
+static void fetch_unshaken(struct kunit *test)
+{
+	struct far *far = fetch_new(test);
+	struct kefa_rpeer *peer = far_peer(&far->pair->end[1]);
+	const u32 features = peer->features;
+	struct fi_rma_iov from;
+	struct fid_mr *mr;
+	u64 sent;
+
+	from = theirs(far, &mr, 50000);
+	sent = far->rdm->stats.sent[KEFA_READ_NACK_PKT];
+	spin_lock_bh(&far->rdm->ep.lock);
+	peer->flags &= ~KEFA_RPEER_SHAKEN;
+	peer->features = 0;
+	spin_unlock_bh(&far->rdm->ep.lock);
+	ask(far, &from, KEFA_REQ_OPT_CQ_DATA_HDR, 50000);
+	while (read_of(far)) {
+		efake_wr_done(read_of(far), 7);
+		efake_settle_all();
+	}
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
+	KUNIT_EXPECT_FALSE(test, far_take(far, KEFA_READ_NACK_PKT, 0));
+	spin_lock_bh(&far->rdm->ep.lock);
+	peer->flags |= KEFA_RPEER_SHAKEN;
+	peer->features = features;
+	kefa_read_shaken(far->rdm, peer);
+	kefa_rdm_pump(far->rdm);
+	spin_unlock_bh(&far->rdm->ep.lock);
+	KUNIT_EXPECT_TRUE(test, far_take(far, KEFA_READ_NACK_PKT, 0));
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.sent[KEFA_READ_NACK_PKT], sent + 1);
+	rdm_expect_nothing(test, &far->pair->end[1]);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	rdm_expect_whole(test, far->pair);
+}
+
 /* fi_flush() waits until the device doesn't write to a region for the peer any more. */
 static void fetch_flushed(struct kunit *test)
 {
@@ -574,6 +610,7 @@ static struct kunit_case fetch_cases[] = {
 	KUNIT_CASE(fetch_ends),
 	KUNIT_CASE(fetch_timeout),
 	KUNIT_CASE(fetch_idle),
+	KUNIT_CASE(fetch_unshaken),
 	KUNIT_CASE(fetch_flushed),
 	KUNIT_CASE(fetch_in_turn),
 	KUNIT_CASE(fetch_kept),

@@ -108,6 +108,8 @@ static const char * const lives[] = {
 	"free data_rx owes free",
 	"free data_rx dying free",
 	"free reading dying free",
+	/* A write can't be read, which its sender is told after its HANDSHAKE has come. */
+	"free reading nacked owes free",
 };
 
 static u32 state_of(struct kunit *test, const char *name, size_t len)

@@ -86,6 +86,31 @@ static const struct kefa_named *kefa_named_at(const struct kefa_named *mem, u64 
 	return mem;
 }
 
+/**
+ * kefa_target_refuse() - tell a peer that its write isn't read
+ * @rdm: the endpoint
+ * @rop: the write, in KEFA_ROP_NACKED, without reads
+ *
+ * The write may have overtaken the peer's HANDSHAKE: then kefa_read_shaken() calls this again.
+ *
+ * Context: Under kefa_ep.lock. The pump is due.
+ */
+void kefa_target_refuse(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	if (!(rop->peer->flags & KEFA_RPEER_SHAKEN) && !rdm->self.homogeneous) {
+		kefa_silent_arm(rdm);
+		return;
+	}
+	if (!(kefa_shake_can(&rdm->self, rop->peer) & KEFA_FEATURE_READ_NACK)) {
+		kefa_rdm_kill(rdm, rop->peer, EIO, 0);
+		return;
+	}
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_OWES);
+	kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_NACK);
+	kefa_rdm_overdue_kill(rdm, rop->peer);
+}
+
 /*
  * A read failed, or the region was closed: post no more. When the device has no read any more, tell
  * the peer. @left: number of reads that the device still has.
@@ -96,14 +121,9 @@ static void kefa_target_unread(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 l
 	kefa_target_end(rdm, rop, false);
 	if (left)
 		return;
-	if (!(kefa_shake_can(&rdm->self, rop->peer) & KEFA_FEATURE_READ_NACK)) {
-		kefa_rdm_kill(rdm, rop->peer, EIO, 0);
-		return;
-	}
 	rdm->stats.unread++;
-	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_OWES);
-	kefa_rdm_owe(rdm, rop, KEFA_ROP_OWES_NACK);
-	kefa_rdm_overdue_kill(rdm, rop->peer);
+	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_NACKED);
+	kefa_target_refuse(rdm, rop);
 }
 
 /**

@@ -90,8 +90,12 @@ void kefa_read_shaken(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	lockdep_assert_held(&rdm->ep.lock);
 	for (i = 0; rdm->stats.unread && i < rdm->rops.size; i++) {
 		rop = &rdm->rops.ops[i];
-		if (rop->state == KEFA_ROP_NACKED && rop->peer == peer && !rop->wrs &&
-		    hlist_unhashed(&rop->msg.node))
+		if (rop->state != KEFA_ROP_NACKED || rop->peer != peer || rop->wrs ||
+		    !hlist_unhashed(&rop->msg.node))
+			continue;
+		if (rop->more & KEFA_ROP_TARGET)
+			kefa_target_refuse(rdm, rop);
+		else
 			kefa_read_refuse(rdm, rop, EOPNOTSUPP, 0);
 	}
 }

@@ -586,6 +586,7 @@ void kefa_rdm_asked(struct kefa_rdm *rdm);
 /* fetch.c */
 
 bool kefa_target_fetch(struct kefa_rdm *rdm, struct kefa_rop *rop);
+void kefa_target_refuse(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_target_fetched(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err,
 			 u32 status);
 

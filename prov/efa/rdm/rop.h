@@ -32,7 +32,7 @@ struct kefa_target;
  * @KEFA_ROP_DATA_RX: receiver, target of a write, or reader: more data from the peer
  * @KEFA_ROP_READING: receiver or target of a write: completion of its RDMA reads
  * @KEFA_ROP_NACKED: receiver: completion of its RDMA reads, then the request that is repeated after
- *	its READ_NACK
+ *	its READ_NACK; target of a write: the peer's HANDSHAKE, then the READ_NACK is due
  * @KEFA_ROP_OWES: receiver or target: delivery of its EOR, RECEIPT or ATOMRSP
  * @KEFA_ROP_UNTOLD: message in a multi-receive buffer, which has arrived: room for its completion
  * @KEFA_ROP_SINK: receiver or target: the rest of a message that is dropped, so that the sender can
