@@ -27,8 +27,7 @@ int kefa_far_check(const struct kofi_req *req)
 	if (!req->rma || !req->rma_count || req->rma_count > KEFA_IOV_MAX)
 		return -EINVAL;
 	for (i = 0; i < req->rma_count; i++)
-		if (req->rma[i].key > U32_MAX ||
-		    check_add_overflow(req->rma[i].addr, (u64)req->rma[i].len, &end) ||
+		if (check_add_overflow(req->rma[i].addr, (u64)req->rma[i].len, &end) ||
 		    check_add_overflow(sum, (u64)req->rma[i].len, &sum))
 			return -EINVAL;
 	return sum == iov_iter_count(&req->iter) ? 0 : -EINVAL;

@@ -54,6 +54,19 @@ static bool kefa_rdma_one_piece(struct kefa_rdm *rdm, const struct kefa_rop *rop
 			       run.len == rop->total);
 }
 
+/* Return: whether the peer's device knows all keys. It has none for some memory of libfabric. */
+static bool kefa_rdma_keys(const struct kefa_rop *rop)
+{
+	u32 i;
+
+	if (likely(rop->far.n == 1))
+		return rop->far.key <= U32_MAX;
+	for (i = 0; i < rop->far.n; i++)
+		if (rop->far.list[i].key > U32_MAX)
+			return false;
+	return true;
+}
+
 /**
  * kefa_rdma_may() - check whether the device can carry out a read or write
  * @rdm: the endpoint
@@ -62,7 +75,7 @@ static bool kefa_rdma_one_piece(struct kefa_rdm *rdm, const struct kefa_rop *rop
  *
  * Data that goes with a write is in the work request, which has room for 32 bits. It tells the peer
  * that the data has arrived, so there must be no other work request. Injected data is copied, which
- * packets can do as well.
+ * packets can do as well. Keys that are longer than a device's are for packets.
  *
  * Context: Under kefa_ep.lock.
  * Return: whether it can.
@@ -71,6 +84,8 @@ bool kefa_rdma_may(struct kefa_rdm *rdm, const struct kefa_rop *rop, bool keep)
 {
 	const bool data = rop->cq_flags & FI_REMOTE_CQ_DATA;
 
+	if (!kefa_rdma_keys(rop))
+		return false;
 	if (rop->cq_flags & FI_READ)
 		return kefa_shake_reads(&rdm->self, rop->peer);
 	if (!keep || !kefa_shake_writes(&rdm->self, rop->peer, data))

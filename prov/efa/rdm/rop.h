@@ -187,7 +187,7 @@ struct kefa_rop {
 						u64			addr;
 						const struct fi_rma_iov	*list;
 					};
-					u32	key;
+					u64	key;
 					u32	n;
 				} far;
 			};
