@@ -274,6 +274,28 @@ static int krc_mr_register_locked(struct krc_mr *mr, struct krc_conn *c,
 	return ret;
 }
 
+static int krc_mr_register_found(struct krc_mr *mr, struct krc_conn *c,
+				 const struct krc_mr_map *map)
+{
+	bool owner = READ_ONCE(mr->conn) != c;
+	int ret;
+
+	lockdep_assert_held(&c->lock);
+	/* Two branches, so that sparse can follow the locks. */
+	if (owner) {
+		spin_lock(&mr->mrs->lock);
+		spin_lock(&mr->lock);
+		ret = krc_mr_register_locked(mr, c, map, owner);
+		spin_unlock(&mr->lock);
+		spin_unlock(&mr->mrs->lock);
+	} else {
+		spin_lock(&mr->lock);
+		ret = krc_mr_register_locked(mr, c, map, owner);
+		spin_unlock(&mr->lock);
+	}
+	return ret;
+}
+
 /**
  * krc_mr_register() - make a region's key valid
  * @c: the connection that registers it
@@ -287,22 +309,13 @@ int krc_mr_register(struct krc_conn *c, const struct krc_mr_map *map)
 {
 	struct krc_mr *mr;
 	int ret = -EINVAL;
-	bool owner;
 
 	lockdep_assert_held(&c->lock);
 	/* Looked up again: the ULP may have freed the region since it posted the request. */
 	rcu_read_lock();
 	mr = xa_load(&c->mrs->xa, KRC_KEY_INDEX(map->key));
-	if (mr && mr->pd == c->pd) {
-		owner = READ_ONCE(mr->conn) != c;
-		if (owner)
-			spin_lock(&mr->mrs->lock);
-		spin_lock(&mr->lock);
-		ret = krc_mr_register_locked(mr, c, map, owner);
-		spin_unlock(&mr->lock);
-		if (owner)
-			spin_unlock(&mr->mrs->lock);
-	}
+	if (mr && mr->pd == c->pd)
+		ret = krc_mr_register_found(mr, c, map);
 	rcu_read_unlock();
 	return ret;
 }
