@@ -39,6 +39,12 @@ statistic()
 	host rdma statistic show link efa_0/1 | grep -o "$1 [0-9]*" | cut -d ' ' -f 2
 }
 
+# listening: succeeds if a program listens for TCP connections
+listening()
+{
+	grep -q '^ *[0-9]*: [0-9A-F:]* [0-9A-F:]* 0A ' /proc/net/tcp /proc/net/tcp6
+}
+
 # both DESCRIPTION COMMAND...: run a server, and a client with the server's address
 both()
 {
@@ -46,7 +52,7 @@ both()
 	shift
 	host "$@" > $OUT/server 2>&1 &
 	both_server=$!
-	sleep 3
+	wait_for 60 listening
 	if host "$@" 127.0.0.1 > $OUT/client 2>&1 && wait $both_server; then
 		ok "$both_what"
 	else
