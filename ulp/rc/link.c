@@ -441,7 +441,7 @@ static void krc_wqs_free(void)
  */
 static int krc_wqs_alloc(void)
 {
-	krc_wq = alloc_workqueue("kofi_rc", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
+	krc_wq = alloc_workqueue("kofi_rc", WQ_MEM_RECLAIM | WQ_HIGHPRI | COMPAT_WQ_PERCPU, 0);
 	krc_stop_wq = alloc_workqueue("kofi_rc_stop", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	krc_open_wq = alloc_workqueue("kofi_rc_open", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	if (krc_wq && krc_stop_wq && krc_open_wq)
