@@ -39,6 +39,8 @@ static int krc_create_cq(struct ib_cq *ib, const struct ib_cq_init_attr *attr,
 	if (!cq->ring)
 		return -ENOMEM;
 	ib->cqe = attr->cqe;
+	/* The core sets it only for ib_alloc_cq(). */
+	ib->comp_vector = attr->comp_vector;
 	return 0;
 }
 
