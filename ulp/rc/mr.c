@@ -264,6 +264,9 @@ static int krc_mr_register_locked(struct krc_mr *mr, struct krc_conn *c,
 	int ret;
 
 	lockdep_assert_held(&mr->lock);
+	/* It went to another connection before it was locked. */
+	if (!owner && mr->conn != c)
+		return -EINVAL;
 	ret = krc_mr_activate(mr, map);
 	if (!ret && owner) {
 		list_move(&mr->owned, &c->mrs_owned);
