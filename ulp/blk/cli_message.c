@@ -18,7 +18,8 @@ struct kbc_message *kbc_message_new(int (*post)(struct kulp_queue *q, struct kul
 				    void (*done)(struct kulp_queue *q, struct kulp_op *op,
 						 int err, size_t len))
 {
-	struct kbc_message *m = kzalloc(sizeof(*m), GFP_KERNEL);
+	/* The block layer may ask for it while the disk is frozen. */
+	struct kbc_message *m = kzalloc(sizeof(*m), GFP_NOIO);
 
 	if (!m)
 		return NULL;

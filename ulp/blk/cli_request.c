@@ -821,7 +821,7 @@ static bool kbc_requests_wait(const struct kbc_disk *d, unsigned long began)
 void kbc_requests_abort(struct kbc_disk *d)
 {
 	unsigned long began = jiffies;
-	bool lost = false;
+	bool left = false, lost = false;
 
 	kbc_each_tag(d, kbc_tag_abort);
 	while (!wait_event_idle_timeout(d->wait, kbc_requests_idle(d),
@@ -830,6 +830,7 @@ void kbc_requests_abort(struct kbc_disk *d)
 		synchronize_rcu();
 		kbc_signals_leave(d);
 		kbc_each_tag(d, kbc_tag_leave);
+		left = true;
 		if (lost || kbc_requests_wait(d, began))
 			continue;
 		kbc_err(d, "operations didn't complete after the session's end, closing device %s\n",
@@ -837,10 +838,12 @@ void kbc_requests_abort(struct kbc_disk *d)
 		kulp_fabric_lost(d->fabric);
 		lost = true;
 	}
+	/* A message may have begun to be posted just before it was set aside: it names its slot. */
+	if (left)
+		synchronize_rcu();
 	kbc_each_tag(d, kbc_tag_release);
 }
 
-/* The caller calls kbc_slot_exit() also on failure. */
 int kbc_slot_init(struct kbc_slot *slot, struct kbc_queue *kq)
 {
 	slot->kq = kq;
@@ -850,7 +853,11 @@ int kbc_slot_init(struct kbc_slot *slot, struct kbc_queue *kq)
 	slot->fetch.op.done = kbc_fetch_done;
 	slot->send = kbc_send_new();
 	slot->thank = kbc_thank_new();
-	return slot->send && slot->thank ? 0 : -ENOMEM;
+	if (slot->send && slot->thank)
+		return 0;
+	/* The block layer doesn't exit a request that it couldn't initialize. */
+	kbc_slot_exit(slot);
+	return -ENOMEM;
 }
 
 void kbc_slot_exit(struct kbc_slot *slot)
