@@ -397,6 +397,33 @@ static void crowd_entries(struct kunit *test)
 	rdm_expect_whole(test, far->pair);
 }
 
+/* A write that lacks its share takes no entry, whose return would have all others tried again. */
+static void crowd_entries_untouched(struct kunit *test)
+{
+	struct far *far = far_new(test, &(struct rdm_opts) { .stranger = true });
+	struct kefa_rdm *rdm = far->rdm;
+	unsigned int i;
+	bool half, waits;
+
+	far_friend(far, 1);
+	for (i = 0; i <= KEFA_TARGETS_PEER; i++)
+		far_send(far, &(struct far_pkt) {
+			.who = 1, .type = KEFA_LONGCTS_RTW_PKT, .flags = DATA, .id = i, .n = 1,
+			.mem = { far_piece(far, 0, 8000) }, .data = far->data, .len = 4000,
+		});
+	KUNIT_EXPECT_EQ(test, rdm->stats.waited, 1ULL);
+	for (i = 0; i < KEFA_CQ_RESERVE / 2 - KEFA_TARGETS_PEER; i++)
+		ask_write(far, 0, KEFA_EAGER_RTW_PKT, DATA, 20000 + i);
+	spin_lock_bh(&rdm->ep.lock);
+	half = kefa_cq_half(rdm);
+	kefa_rdm_pump(rdm);
+	waits = !list_empty(&rdm->waiter.list);
+	spin_unlock_bh(&rdm->ep.lock);
+	KUNIT_EXPECT_FALSE(test, half);
+	KUNIT_EXPECT_TRUE(test, waits);
+	far_take_all(far);
+}
+
 /* Messages that wait for an entry go first. */
 static void crowd_entries_in_turn(struct kunit *test)
 {
@@ -522,6 +549,7 @@ static struct kunit_case crowd_cases[] = {
 	KUNIT_CASE(crowd_awaits),
 	KUNIT_CASE(crowd_entries),
 	KUNIT_CASE(crowd_entries_in_turn),
+	KUNIT_CASE(crowd_entries_untouched),
 	KUNIT_CASE(crowd_immediates),
 	KUNIT_CASE(crowd_counter),
 	KUNIT_CASE(crowd_keys),

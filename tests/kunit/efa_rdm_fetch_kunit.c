@@ -456,6 +456,34 @@ static void fetch_unshaken(struct kunit *test)
 	rdm_expect_whole(test, far->pair);
 }
 
+/* A peer whose HANDSHAKE never comes can't have more operations than its share. */
+static void fetch_never_shaken(struct kunit *test)
+{
+	struct far *far = fetch_new(test);
+	struct kefa_rpeer *peer = far_peer(&far->pair->end[1]);
+	struct fi_rma_iov from;
+	struct fid_mr *mr;
+	unsigned int i;
+
+	from = theirs(far, &mr, 50000);
+	spin_lock_bh(&far->rdm->ep.lock);
+	peer->flags &= ~KEFA_RPEER_SHAKEN;
+	spin_unlock_bh(&far->rdm->ep.lock);
+	for (i = 0; i <= KEFA_TARGETS_PEER; i++) {
+		KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
+		ask(far, &from, 0, 50000);
+		KUNIT_ASSERT_NOT_NULL(test, read_of(far));
+		while (read_of(far)) {
+			efake_wr_done(read_of(far), 7);
+			efake_settle_all();
+		}
+	}
+	far_take_all(far);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 1ULL);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	rdm_expect_whole(test, far->pair);
+}
+
 /* fi_flush() waits until the device doesn't write to a region for the peer any more. */
 static void fetch_flushed(struct kunit *test)
 {
@@ -611,6 +639,7 @@ static struct kunit_case fetch_cases[] = {
 	KUNIT_CASE(fetch_timeout),
 	KUNIT_CASE(fetch_idle),
 	KUNIT_CASE(fetch_unshaken),
+	KUNIT_CASE(fetch_never_shaken),
 	KUNIT_CASE(fetch_flushed),
 	KUNIT_CASE(fetch_in_turn),
 	KUNIT_CASE(fetch_kept),

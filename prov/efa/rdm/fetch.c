@@ -48,13 +48,10 @@ static enum kefa_took kefa_longread_rtw_received(struct kefa_rdm *rdm, struct ke
 		return KEFA_TOOK_DONE;
 	if (!kefa_may_read(rdm, peer))
 		return kefa_longread_rtw_refuse(rdm, peer, pkt);
-	if (!kefa_target_room(rdm, peer, pkt->flags))
+	/* In this order, because an entry that is given back has others tried again. */
+	if (!kefa_target_may_begin(rdm, peer) || !kefa_target_room(rdm, peer, pkt->flags))
 		return KEFA_TOOK_NOT;
 	rop = kefa_target_begin(rdm, peer, pkt, mem, KEFA_ROP_READING);
-	if (!rop) {
-		kefa_target_unroom(rdm, pkt->flags & KEFA_REQ_OPT_CQ_DATA_HDR);
-		return KEFA_TOOK_NOT;
-	}
 	rop->remote_id = pkt->send_id;
 	if (pkt->flags & KEFA_REQ_OPT_CQ_DATA_HDR) {
 		rop->cq_flags = FI_REMOTE_CQ_DATA;
@@ -86,12 +83,27 @@ static const struct kefa_named *kefa_named_at(const struct kefa_named *mem, u64 
 	return mem;
 }
 
+/* Return: the number of a peer's writes that can't be read, and wait for its HANDSHAKE. */
+static u32 kefa_target_unshaken(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	const struct kefa_rop *rop;
+	u32 i, n = 0;
+
+	for (i = 0; i < rdm->rops.size; i++) {
+		rop = &rdm->rops.ops[i];
+		n += rop->state == KEFA_ROP_NACKED && rop->more & KEFA_ROP_TARGET &&
+		     rop->peer == peer;
+	}
+	return n;
+}
+
 /**
  * kefa_target_refuse() - tell a peer that its write isn't read
  * @rdm: the endpoint
  * @rop: the write, in KEFA_ROP_NACKED, without reads
  *
- * The write may have overtaken the peer's HANDSHAKE: then kefa_read_shaken() calls this again.
+ * The write may have overtaken the peer's HANDSHAKE: then kefa_read_shaken() calls this again. A
+ * peer that never sends one is given up, because its operations are no part of its share any more.
  *
  * Context: Under kefa_ep.lock. The pump is due.
  */
@@ -99,6 +111,14 @@ void kefa_target_refuse(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	lockdep_assert_held(&rdm->ep.lock);
 	if (!(rop->peer->flags & KEFA_RPEER_SHAKEN) && !rdm->self.homogeneous) {
+		if (kefa_target_unshaken(rdm, rop->peer) > KEFA_TARGETS_PEER) {
+			kefa_rdm_kill(rdm, rop->peer, ENOBUFS, 0);
+			return;
+		}
+		if (kefa_shake_ask(&rdm->self, &rdm->peers, rop->peer)) {
+			rop->peer->owes |= KEFA_OWES_TRIGGER;
+			kefa_rdm_todo(rdm, rop->peer);
+		}
 		kefa_silent_arm(rdm);
 		return;
 	}

@@ -515,13 +515,10 @@ static enum kefa_took kefa_longcts_rtw_received(struct kefa_rdm *rdm, struct kef
 	/* libfabric has sent all data at once if it first asked us to read it. */
 	if (before + pkt->data_len == pkt->msg_length)
 		return kefa_write_now(rdm, peer, pkt, mem);
-	if (!kefa_target_room(rdm, peer, pkt->flags))
+	/* In this order, because an entry that is given back has others tried again. */
+	if (!kefa_target_may_begin(rdm, peer) || !kefa_target_room(rdm, peer, pkt->flags))
 		return KEFA_TOOK_NOT;
 	rop = kefa_target_begin(rdm, peer, pkt, mem, KEFA_ROP_DATA_RX);
-	if (!rop) {
-		kefa_target_unroom(rdm, pkt->flags & KEFA_REQ_OPT_CQ_DATA_HDR);
-		return KEFA_TOOK_NOT;
-	}
 	rop->remote_id = pkt->send_id;
 	rop->done = before;
 	if (pkt->flags & KEFA_REQ_OPT_CQ_DATA_HDR) {
