@@ -28,7 +28,8 @@ settings()
 blk_modules()
 {
 	modprobe null_blk nr_devices=0 &&
-		modprobe -a nvme-loop nvmet-tcp nvme-tcp kofiblk_srv kofiblk && configfs_up
+		modprobe -a nvme-loop nvmet-tcp nvme-tcp nvmet-rdma nvme-rdma kofi_rc \
+			kofiblk_srv kofiblk && configfs_up
 }
 
 store_up()
@@ -106,6 +107,32 @@ disk_nvme_tcp()
 		nvme_connect transport=tcp,traddr=127.0.0.1,trsvcid=4421
 }
 
+# nvme_rdma_up ADDRESS: by the RDMA device that belongs to it
+nvme_rdma_up()
+{
+	DISK=nvme0n1
+	nvme_up rdma addr_adrfam=ipv4 addr_traddr="$1" addr_trsvcid=4420 &&
+		nvme_connect "transport=rdma,traddr=$1,trsvcid=4420"
+}
+
+disk_nvme_rxe()
+{
+	nvme_rdma_up 10.9.0.1
+}
+
+# The link uses one device for both sides.
+disk_nvme_rdma()
+{
+	ip link add rc-net type dummy && ip addr add 10.9.2.1/24 dev rc-net &&
+		ip link set rc-net up && rdma link add rc0 type kofi_rc netdev rc-net &&
+		nvme_rdma_up 10.9.2.1
+}
+
+gone_nvme_rdma()
+{
+	nvme_down && rdma link delete rc0 && ip link del rc-net
+}
+
 # The server uses one device, the client the other.
 disk_kofiblk()
 {
@@ -125,6 +152,7 @@ blk_only()
 	case $BLK in
 	"" | null_blk) ;;
 	kofiblk) check "kofiblk goes" gone_kofiblk ;;
+	nvme-rdma) check "nvme-rdma goes" gone_nvme_rdma ;;
 	*) check "$BLK goes" nvme_down ;;
 	esac
 	if [ -n "$BLK" ]; then

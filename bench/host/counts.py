@@ -9,7 +9,7 @@ import subprocess
 # module that had it run, as "kernel" for the host's parts.
 HOST = ("ulp", "kofi", "kofi_efa", "ib_core", "driver", "kernel")
 # Modules between a block device's user and the above, and those that store its data.
-BLOCK = ("kofiblk", "nvme", "null_blk")
+BLOCK = ("kofiblk", "kofi_rc", "kofi_ulp", "nvme", "null_blk")
 PARTS = (*HOST, *BLOCK, "device", "harness")
 
 MODULES = {
@@ -19,7 +19,7 @@ MODULES = {
     "kofi_bench_tag": "ulp",
     "kofi": "kofi", "kofi_efa": "kofi_efa", "ib_core": "ib_core",
     "kofiblk": "kofiblk", "kofiblk_srv": "kofiblk", "kofiblk_common": "kofiblk",
-    "kofi_ulp": "kofiblk",
+    "kofi_ulp": "kofi_ulp", "kofi_cm": "kofi_ulp", "kofi_rc": "kofi_rc",
     "null_blk": "null_blk",
     "efa": "driver", "rdma_rxe": "device",
 }

@@ -26,7 +26,7 @@ FOR_EVER = 10 ** 9      # seconds of the guest's
 CPU = f"{boots.CPU},erms=off,fsrm=off"
 
 MODULES = ("ib_uverbs", "rdma_rxe", "dummy", "crc32_generic", "crc32c_generic", "configfs",
-           "null_blk", "nvme_loop", "nvme_tcp", "nvmet_tcp")
+           "null_blk", "nvme_loop", "nvme_tcp", "nvmet_tcp", "nvme_rdma", "nvmet_rdma")
 
 PLUGIN = "plugin.so"
 

@@ -24,7 +24,8 @@ TARGETS = [(kind, f"{kind} {size} polled", 300) for kind, size in (
     ("read", "4KiB"))] + [("reg", "reg 4KiB polled", 400), ("inv", "inv 4KiB polled", 400)]
 
 # Instructions of both ends at most.
-DISK_TARGETS = {"kofiblk read 4KiB depth=32": 25000, "kofiblk read 128KiB depth=32": 150000}
+DISK_TARGETS = {"kofiblk read 4KiB depth=32": 25000, "kofiblk read 128KiB depth=32": 150000,
+                "nvme-rdma read 4KiB depth=32": 28000, "nvme-rdma read 128KiB depth=32": 125000}
 
 
 def table(header, lines):

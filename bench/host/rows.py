@@ -32,13 +32,13 @@ POSTED = (1, 4096, 65536)       # receives, each for a tag of its own
 MATCHED = 4096          # messages of a batch: so many that their buckets are an average
 PAIRS = ("rdmpair", "rdmtx", "rdmrx")  # both sides are kOFI's
 # Block devices: both ends are measured together, with what has the data.
-DISKS = ("null_blk", "nvme-loop", "nvme-tcp", "kofiblk")
+DISKS = ("null_blk", "nvme-loop", "nvme-tcp", "nvme-rxe", "nvme-rdma", "kofiblk")
 DISK_KINDS = ("read", "write")
 DISK_SIZES = (4 * KIB, 128 * KIB)
 
 # Parts that are the host's software; the others are the device and the benchmark.
 HOST = counts.HOST + counts.BLOCK
-ADDED = ("kofi", "kofi_efa", "kofiblk")
+ADDED = ("kofi", "kofi_efa", "kofi_ulp", "kofiblk", "kofi_rc")
 
 POSTS = ("efasim_post_send", "efasim_post_recv", "rxe_post_send", "rxe_post_recv")
 INTERRUPTS = ("cq_event",)
