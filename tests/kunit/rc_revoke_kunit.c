@@ -255,6 +255,33 @@ static void stop_while_starved(struct kunit *test)
 	rc_give_bufs(&rc->a, &taken);
 }
 
+/* A connection ends that was to have a free datagram: the next one gets it. */
+static void stop_while_fed(struct kunit *test)
+{
+	struct rc_side *has, *waits;
+	LIST_HEAD(taken);
+
+	rc_connect(test);
+	rc_recv(&rc->b, 1, rc->b.memory, 4096);
+	rc_all();
+	has = rc_another(test, &rc->a);
+	waits = rc_another(test, &rc->a);
+	rc_take_bufs(&rc->a, &taken, 1);
+	rc_send(has, 1, rc->a.memory, 10);
+	rc_send(&rc->a, 2, rc->a.memory, 10);
+	rc_send(waits, 3, rc->a.memory, 10);
+	KUNIT_EXPECT_EQ(test, rc->a.nsent + waits->nsent, 0U);
+	/* Until the grace period is over, the connection is among those that wait. */
+	rcu_read_lock();
+	krc_stop(&rc->a.c, KRC_BY_ULP, 0);
+	rc_end(has, rc_nth(has, 0), 0);
+	rcu_read_unlock();
+	krc_wait_flushed(&rc->a.c);
+	rc_runs();
+	KUNIT_EXPECT_EQ(test, waits->nsent, 1U);
+	rc_give_bufs(&rc->a, &taken);
+}
+
 /* A connection can't be opened after its end, and isn't found by datagrams. */
 static void opened_too_late(struct kunit *test)
 {
@@ -323,6 +350,7 @@ static struct kunit_case revoke_cases[] = {
 	KUNIT_CASE(stop_once),
 	KUNIT_CASE(datagram_never_ends),
 	KUNIT_CASE(stop_while_starved),
+	KUNIT_CASE(stop_while_fed),
 	KUNIT_CASE(opened_too_late),
 	KUNIT_CASE(prepared_too_late),
 	KUNIT_CASE(stop_under_load),

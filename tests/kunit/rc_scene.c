@@ -342,14 +342,16 @@ static void side_init(struct kunit *test, struct rc_side *s, struct rc_side *pee
 /* A ULP's connection ends at the latest when it destroys its queue pair. */
 static void side_end(struct rc_side *s)
 {
+	struct krc_queue *q = s->c.queue ?: &s->q;
+
 	if (!s->inited)
 		return;
 	krc_stop(&s->c, KRC_BY_ULP, 0);
 	while (s->nsent)
 		rc_end(s, rc_nth(s, 0), 0);
-	krc_queue_run(&s->q);
+	krc_queue_run(q);
 	krc_conn_fini(&s->c);
-	flush_work(&s->q.work);
+	flush_work(&q->work);
 }
 
 int rc_scene_init(struct kunit *test)
@@ -373,6 +375,8 @@ void rc_scene_exit(struct kunit *test)
 	if (!rc)
 		return;
 	rc->ended = true;
+	while (rc->nothers)
+		side_end(rc->others[--rc->nothers]);
 	side_end(&rc->a);
 	side_end(&rc->b);
 	/* Regions were freed by actions of the case, which come later: none needs the lists. */
@@ -432,4 +436,33 @@ void rc_connect(struct kunit *test)
 	side_open(test, &rc->a, &b, true);
 	krc_conn_live(&rc->b.c);
 	krc_run(&rc->a.c);
+}
+
+/*
+ * Another connection of a side's queue, protection domain and memory. Its peer is nobody, and has
+ * receives for all that it sends.
+ */
+struct rc_side *rc_another(struct kunit *test, struct rc_side *s)
+{
+	const struct krc_conn_attr attr = {
+		.mrs = &s->mrs, .pd = s, .sends = RC_SENDS, .send_sges = 4, .recvs = RC_RECVS,
+	};
+	const struct krc_peer peer = {
+		.queue = &s->q, .max_msg = 8928,
+		.side = { .cookie = 1, .credits = RC_SENDS, .datagram = 4608,
+			  .window = KRC_WINDOW },
+	};
+	struct rc_side *o = kunit_kzalloc(test, sizeof(*o), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, o);
+	KUNIT_ASSERT_LT(test, rc->nothers, RC_OTHERS + 0U);
+	INIT_LIST_HEAD(&o->sent);
+	krc_queue_init(&o->q);
+	o->memory = s->memory;
+	KUNIT_ASSERT_EQ(test, krc_conn_init(&o->c, &attr), 0);
+	o->inited = true;
+	rc->others[rc->nothers++] = o;
+	KUNIT_ASSERT_EQ(test, krc_conn_prepare(&o->c, 4, 4), 0);
+	KUNIT_ASSERT_EQ(test, krc_conn_open(&o->c, &peer, true), 0);
+	return o;
 }

@@ -10,11 +10,12 @@
 #include "../../ulp/rc/conn.h"
 
 #define RC_LOG		256
-#define RC_BUFS		64
+#define RC_BUFS		256
 #define RC_MEMORY	65536
 #define RC_SENDS	32
 #define RC_RECVS	16
 #define RC_MR_PAGES	16
+#define RC_OTHERS	8
 
 /**
  * struct rc_done - a completion
@@ -80,11 +81,15 @@ struct rc_side {
  * struct rc_scene - both ends
  * @a: active side
  * @b: passive side
+ * @others: connections of the queue of one of these, from rc_another()
+ * @nothers: number of these
  * @ended: nothing waits any more: datagrams end as soon as they are sent
  */
 struct rc_scene {
 	struct rc_side	a;
 	struct rc_side	b;
+	struct rc_side	*others[RC_OTHERS];
+	unsigned int	nothers;
 	bool		ended;
 };
 
@@ -95,6 +100,7 @@ void rc_scene_exit(struct kunit *test);
 int rc_suite_init(struct kunit_suite *suite);
 void rc_suite_exit(struct kunit_suite *suite);
 void rc_connect(struct kunit *test);
+struct rc_side *rc_another(struct kunit *test, struct rc_side *s);
 void rc_take_bufs(struct rc_side *s, struct list_head *taken, u32 leave);
 void rc_give_bufs(struct rc_side *s, struct list_head *taken);
 

@@ -317,15 +317,23 @@ static void open_is_quiet(struct kunit *test)
 /* All datagrams of a queue are in use: a connection goes on when one is free. */
 static void buffers_run_out(struct kunit *test)
 {
+	struct rc_side *other;
 	LIST_HEAD(taken);
 
 	rc_connect(test);
 	give(test, 0, 2);
+	other = rc_another(test, &rc->a);
 	rc_take_bufs(&rc->a, &taken, 1);
+	rc_send(other, 1, rc->a.memory, 10);
 	rc_send(&rc->a, 1, rc->a.memory, 10);
 	rc_send(&rc->a, 2, rc->a.memory, 10);
-	KUNIT_EXPECT_EQ(test, rc->a.nsent, 1U);
+	KUNIT_EXPECT_EQ(test, other->nsent, 1U);
+	KUNIT_EXPECT_EQ(test, rc->a.nsent, 0U);
 	KUNIT_EXPECT_FALSE(test, list_empty(&rc->a.c.starved));
+	rc_end(other, rc_nth(other, 0), 0);
+	rc_runs();
+	KUNIT_EXPECT_EQ(test, rc->a.nsent, 1U);
+	KUNIT_EXPECT_TRUE(test, list_empty(&rc->a.c.starved));
 	rc_arrive(&rc->a, 0);
 	KUNIT_EXPECT_EQ(test, rc->a.nsent, 1U);
 	rc_all();
@@ -333,7 +341,7 @@ static void buffers_run_out(struct kunit *test)
 	rc_give_bufs(&rc->a, &taken);
 }
 
-/* However much a connection sends, it leaves as many datagrams as it has. */
+/* However much a connection sends, it leaves as many datagrams as it has, and those to spare. */
 static void buffers_are_shared(struct kunit *test)
 {
 	rc_connect(test);
@@ -341,12 +349,43 @@ static void buffers_are_shared(struct kunit *test)
 	rc_all();
 	rc->a.c.room = 512;
 	rc_send(&rc->a, 0, rc->a.memory, 60000);
-	KUNIT_EXPECT_EQ(test, rc->a.nsent, RC_BUFS / 2U);
-	KUNIT_EXPECT_EQ(test, rc->a.q.nfree, RC_BUFS / 2U);
+	KUNIT_EXPECT_EQ(test, rc->a.nsent, (RC_BUFS - KRC_BUFS_SPARE) / 2U);
 	rc_all();
 	RC_EXPECT(test, &rc->a, 0, 0, 0);
 	RC_EXPECT(test, &rc->b, 0, 0, 0);
 	KUNIT_EXPECT_EQ(test, rc->a.q.nfree, RC_BUFS + 0U);
+}
+
+/* Peers don't take their datagrams: another connection still has one for whatever it does. */
+static void buffers_are_spare(struct kunit *test)
+{
+	struct rc_side *other;
+	struct krc_mr *mr;
+	unsigned int i;
+
+	rc_connect(test);
+	mr = rc_mr(test, &rc->a, rc->a.memory, 4);
+	rc_reg(&rc->a, 1, mr, 0, 16384, KRC_ACCESS_REMOTE_READ);
+	rc_recv(&rc->b, 2, rc->b.memory, 512);
+	rc_all();
+	for (i = 0; i < RC_OTHERS; i++) {
+		other = rc_another(test, &rc->a);
+		other->c.room = 512;
+		rc_send(other, i, rc->a.memory, 60000);
+		KUNIT_EXPECT_GT(test, other->nsent, 0U);
+	}
+	rc_send(&rc->a, 3, rc->a.memory, 10);
+	KUNIT_ASSERT_EQ(test, rc->a.nsent, 1U);
+	rc_recv(&rc->a, 4, rc->a.memory, 512);
+	KUNIT_EXPECT_EQ(test, rc->a.nsent, 1U);
+	rc_arrive(&rc->a, 0);
+	KUNIT_ASSERT_EQ(test, rc->a.nsent, 1U);
+	KUNIT_EXPECT_EQ(test, krc_type(rc_nth(&rc->a, 0)), KRC_CREDIT);
+	/* Data of a read is sent piece by piece. */
+	rc_read(&rc->b, 5, rc->b.memory, 16384, rc_key(mr), 0);
+	rc_all();
+	RC_EXPECT(test, &rc->a, 1, 3, 0);
+	RC_EXPECT(test, &rc->b, 1, 5, 0);
 }
 
 /* A message isn't behind all the data of a read that the peer makes. */
@@ -362,7 +401,7 @@ static void message_beside_reads(struct kunit *test)
 	rc->b.c.room = 512;
 	rc_read(&rc->a, 3, rc->a.memory, 60000, rc_key(mr), 0);
 	rc_arrive(&rc->a, 0);
-	KUNIT_EXPECT_LT(test, rc->b.nsent, RC_BUFS / 2U);
+	KUNIT_EXPECT_LT(test, rc->b.nsent, (RC_BUFS - KRC_BUFS_SPARE) / 2U);
 	rc_send(&rc->b, 4, rc->b.memory, 100);
 	KUNIT_ASSERT_EQ(test, krc_type(rc_nth(&rc->b, rc->b.nsent - 1)), KRC_SEND);
 	rc_all();
@@ -506,6 +545,7 @@ static struct kunit_case seq_cases[] = {
 	KUNIT_CASE(open_is_quiet),
 	KUNIT_CASE(buffers_run_out),
 	KUNIT_CASE(buffers_are_shared),
+	KUNIT_CASE(buffers_are_spare),
 	KUNIT_CASE(message_beside_reads),
 	KUNIT_CASE(room_of_both),
 	KUNIT_CASE(credits_of_setup),

@@ -49,7 +49,8 @@
 #define KRC_COPY	256	/* bytes of pieces that are copied behind the header */
 #define KRC_TURN	16	/* datagrams that are built before they are sent */
 #define KRC_FLUSH	256	/* work requests that are flushed with interrupts off */
-#define KRC_BUFS_MIN	8	/* datagrams that a connection may have, if any is free */
+#define KRC_BUFS_MIN	8	/* datagrams that a connection may have if there are enough */
+#define KRC_BUFS_SPARE	64	/* when so few are free, a connection may have one */
 #define KRC_BUFS_KEPT	4	/* that it keeps for others than DATA */
 #define KRC_RECV_SGES	6
 #define KRC_NONE	U32_MAX
@@ -509,6 +510,7 @@ void krc_run_turns(struct krc_conn *c);
 int krc_read_end(struct krc_conn *c, struct krc_swr *w);
 bool krc_credit_due(const struct krc_conn *c);
 void krc_sent(struct krc_buf *buf, int err);
+void krc_queue_feed(struct krc_queue *q);
 
 /* rx.c */
 

@@ -75,12 +75,15 @@ static void krc_unserve(struct krc_conn *c)
 	spin_unlock_irq(&c->lock);
 }
 
+/* If the connection was to have a datagram that has become free, another one gets it. */
 static void krc_unstarve(struct krc_conn *c)
 {
 	struct krc_queue *q = c->queue;
 
 	spin_lock_irq(&q->lock);
 	list_del_init(&c->starved);
+	if (q->nfree)
+		krc_queue_feed(q);
 	spin_unlock_irq(&q->lock);
 }
 

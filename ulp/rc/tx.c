@@ -20,6 +20,18 @@ struct krc_turn {
 
 /* --- datagrams --- */
 
+/*
+ * Number of datagrams that a connection may have: at most as many as it leaves. Those that are
+ * spare go to connections that have none, so it takes many peers that don't take their datagrams
+ * to stop the others. A connection that may have no more has one, after which it runs again.
+ */
+static u32 krc_bufs_max(const struct krc_queue *q)
+{
+	u32 nfree = READ_ONCE(q->nfree);
+
+	return nfree > KRC_BUFS_SPARE ? max(nfree - KRC_BUFS_SPARE, KRC_BUFS_MIN + 0U) : 1;
+}
+
 static struct krc_buf *krc_buf_get(struct krc_conn *c)
 {
 	struct krc_queue *q = c->queue;
@@ -27,15 +39,11 @@ static struct krc_buf *krc_buf_get(struct krc_conn *c)
 
 	lockdep_assert_held(&c->lock);
 	spin_lock(&q->lock);
-	/*
-	 * A connection has at most as many as it leaves, so some are left for others, however many
-	 * peers don't take theirs. krc_sent() makes it run again.
-	 */
-	if (c->bufs < max(q->nfree, KRC_BUFS_MIN + 0U)) {
+	if (c->bufs < krc_bufs_max(q)) {
 		buf = list_first_entry_or_null(&q->free, struct krc_buf, list);
 		if (buf) {
 			list_del(&buf->list);
-			q->nfree--;
+			WRITE_ONCE(q->nfree, q->nfree - 1);
 		} else if (list_empty(&c->starved)) {
 			list_add_tail(&c->starved, &q->starved);
 		}
@@ -53,23 +61,33 @@ static struct krc_buf *krc_buf_get(struct krc_conn *c)
 	return buf;
 }
 
-/* A connection that waits for a datagram gets its chance. */
+/**
+ * krc_queue_feed() - have a connection run that waits for a datagram
+ * @q: the queue, locked, with a datagram that is free
+ */
+void krc_queue_feed(struct krc_queue *q)
+{
+	struct krc_conn *c;
+
+	lockdep_assert_held(&q->lock);
+	c = list_first_entry_or_null(&q->starved, struct krc_conn, starved);
+	if (!c)
+		return;
+	list_del_init(&c->starved);
+	if (list_empty(&c->dirty))
+		list_add_tail(&krc_conn_get(c)->dirty, &q->dirty);
+	queue_work(krc_wq, &q->work);
+}
+
 static void krc_buf_free(struct krc_buf *buf)
 {
 	struct krc_queue *q = buf->queue;
-	struct krc_conn *c;
 	unsigned long flags;
 
 	spin_lock_irqsave(&q->lock, flags);
 	list_add(&buf->list, &q->free);
-	q->nfree++;
-	c = list_first_entry_or_null(&q->starved, struct krc_conn, starved);
-	if (c) {
-		list_del_init(&c->starved);
-		if (list_empty(&c->dirty))
-			list_add_tail(&krc_conn_get(c)->dirty, &q->dirty);
-		queue_work(krc_wq, &q->work);
-	}
+	WRITE_ONCE(q->nfree, q->nfree + 1);
+	krc_queue_feed(q);
 	spin_unlock_irqrestore(&q->lock, flags);
 }
 
@@ -371,8 +389,8 @@ static bool krc_serve_piece(struct krc_conn *c, struct krc_served *s, struct krc
 	struct krc_buf *buf = NULL;
 	u32 len;
 
-	/* However many reads there are, messages and credits have some datagrams. */
-	if (c->bufs + KRC_BUFS_KEPT < max(READ_ONCE(c->queue->nfree), KRC_BUFS_MIN + 0U))
+	/* However many reads there are, messages and credits have some datagrams, or the next. */
+	if (!c->bufs || c->bufs + KRC_BUFS_KEPT < krc_bufs_max(c->queue))
 		buf = krc_buf_get(c);
 	if (!buf)
 		return false;
