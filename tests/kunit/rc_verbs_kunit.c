@@ -26,6 +26,8 @@ static struct scene {
 	unsigned int		deepest;
 	bool			again;		/* the handler arms, and another CPU completes */
 	unsigned int		events;
+	bool			found;		/* a queue pair, by its number */
+	bool			destroyed;	/* it is */
 	struct ib_wc		wc[2 * DEPTH];
 	enum ib_event_type	event;
 } *scene;
@@ -259,6 +261,59 @@ static void purged(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_poll_cq(&scene->cq.ib, 1, &wc), 0);
 }
 
+/* iw_cm, which finds a queue pair by its number, and is slow to take a reference. */
+static void find_slowly(struct kofi_thread *thread)
+{
+	struct krc_qp *qp;
+
+	rcu_read_lock();
+	qp = xa_load(&scene->link.qpns, scene->qp.ib.qp_num);
+	WRITE_ONCE(scene->found, true);
+	mdelay(100);
+	thread->ret = READ_ONCE(scene->destroyed);
+	if (qp && !thread->ret) {
+		krc_conn_get(&qp->c);
+		krc_conn_put(&qp->c);
+	}
+	rcu_read_unlock();
+}
+
+/* A queue pair isn't freed while it is found by its number. */
+static void destroyed_while_found(struct kunit *test)
+{
+	struct kofi_thread thread;
+
+	make(test, 16);
+	kofi_thread_start(test, &thread, find_slowly, NULL);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(scene->found)));
+	KUNIT_EXPECT_EQ(test, krc_destroy_qp(&scene->qp.ib, NULL), 0);
+	WRITE_ONCE(scene->destroyed, true);
+	scene->qp_made = false;
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0);
+}
+
+/* The number of a queue pair says nothing of that of the next. */
+static void numbers(struct kunit *test)
+{
+	u32 last = 0, near = 0;
+	unsigned int i;
+
+	make(test, 16);
+	for (i = 0; i < 16; i++) {
+		struct ib_qp_init_attr attr = qp_attr();
+		u32 n = scene->qp.ib.qp_num;
+
+		KUNIT_EXPECT_GT(test, n, 1U);
+		KUNIT_EXPECT_LE(test, n, 0xffffffU);
+		near += n - last + 256 < 512;
+		last = n;
+		KUNIT_EXPECT_EQ(test, krc_destroy_qp(&scene->qp.ib, NULL), 0);
+		KUNIT_ASSERT_EQ(test, make_qp(&attr), 0);
+	}
+	KUNIT_EXPECT_LT(test, near, 4U);
+}
+
 static void limits(struct kunit *test)
 {
 	struct ib_sge sge[2] = { { .length = KRC_TOTAL_MAX }, { .length = 1 } };
@@ -291,7 +346,7 @@ static int verbs_scene_init(struct kunit *test)
 	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, scene);
 	krc_mrs_init(&scene->link.mrs);
-	xa_init_flags(&scene->link.qpns, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&scene->link.qpns, XA_FLAGS_LOCK_IRQ);
 	spin_lock_init(&scene->link.lock);
 	INIT_LIST_HEAD(&scene->link.qps);
 	return 0;
@@ -331,6 +386,8 @@ static struct kunit_case verbs_cases[] = {
 	KUNIT_CASE(flush_fits),
 	KUNIT_CASE(overrun),
 	KUNIT_CASE(purged),
+	KUNIT_CASE(destroyed_while_found),
+	KUNIT_CASE(numbers),
 	KUNIT_CASE(limits),
 	{}
 };

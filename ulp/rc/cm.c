@@ -887,7 +887,10 @@ static void krc_iw_rem_ref(struct ib_qp *ib)
 	krc_conn_put(&to_krc_qp(ib)->c);
 }
 
-/* Called by iw_cm under a lock, before it takes a reference: the ULP has the queue pair. */
+/*
+ * iw_cm calls this with interrupts off, until it has taken a reference. The number may be a user's,
+ * so the queue pair stays only because krc_destroy_qp() waits for an RCU grace period.
+ */
 static struct ib_qp *krc_iw_get_qp(struct ib_device *ib, int qpn)
 {
 	struct krc_qp *qp = xa_load(&to_krc_link(ib)->qpns, qpn);

@@ -252,7 +252,7 @@ static void krc_link_init(struct krc_link *link, struct net_device *netdev)
 	else
 		eth_random_addr(link->mac);
 	krc_mrs_init(&link->mrs);
-	xa_init_flags(&link->qpns, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&link->qpns, XA_FLAGS_LOCK_IRQ);
 	spin_lock_init(&link->lock);
 	INIT_LIST_HEAD(&link->list);
 	INIT_LIST_HEAD(&link->qps);

@@ -35,6 +35,7 @@
 #define KRC_MR_PAGES	257	/* most pages of a region */
 #define KRC_SEND_SGES	16
 #define KRC_QP_WR	8192
+#define KRC_QPN_MAX	0xffffff
 #define KRC_CQE		65536
 
 struct krc_cm;

@@ -2,6 +2,8 @@
 /* Completion queues, queue pairs, regions and work requests: see rdma.h. */
 #include <linux/etherdevice.h>
 #include <linux/log2.h>
+#include <linux/random.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include "rdma.h"
 
@@ -312,6 +314,22 @@ static bool krc_qp_ok(const struct ib_qp_init_attr *attr)
 	       !cap->max_inline_data && attr->send_cq && attr->recv_cq;
 }
 
+/*
+ * A user of rdma_cm names the queue pair that a connection is for, and nobody knows whether it is
+ * the user's. So numbers are random. Number 1 is another kind of queue pair. Return: 0 or -ENOMEM.
+ */
+static int krc_qp_add(struct krc_link *link, struct krc_qp *qp)
+{
+	int ret;
+
+	do {
+		qp->ib.qp_num = get_random_u32() & KRC_QPN_MAX;
+		ret = qp->ib.qp_num < 2 ? -EBUSY :
+		      xa_insert_irq(&link->qpns, qp->ib.qp_num, qp, GFP_KERNEL);
+	} while (ret == -EBUSY);
+	return ret;
+}
+
 static int krc_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
 	struct krc_link *link = to_krc_link(ib->device);
@@ -337,8 +355,7 @@ static int krc_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct 
 	ret = krc_conn_init(&qp->c, &conn);
 	if (ret)
 		goto err_recv;
-	/* Number 1 is another kind of queue pair. */
-	ret = xa_alloc_irq(&link->qpns, &ib->qp_num, qp, XA_LIMIT(2, 0xffffff), GFP_KERNEL);
+	ret = krc_qp_add(link, qp);
 	if (ret)
 		goto err_conn;
 	spin_lock(&link->lock);
@@ -375,6 +392,10 @@ static int krc_destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 	list_del(&qp->list);
 	spin_unlock(&link->lock);
 	xa_erase_irq(&link->qpns, ib->qp_num);
+	/* In the meantime the connection ends. */
+	krc_stop(&qp->c, KRC_BY_ULP, 0);
+	/* iw_cm may have found it by its number, and be about to take a reference. */
+	synchronize_rcu();
 	krc_conn_fini(&qp->c);
 	krc_cq_purge(to_krc_cq(ib->send_cq), ib);
 	krc_cq_purge(to_krc_cq(ib->recv_cq), ib);
