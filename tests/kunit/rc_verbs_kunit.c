@@ -212,6 +212,35 @@ static void handler_armed_late(struct kunit *test)
 						IB_CQ_REPORT_MISSED_EVENTS), 0);
 }
 
+/* Arming is for completions to come. The ULP polls those that are there. */
+static void handler_not_for_old(struct kunit *test)
+{
+	make(test, 16);
+	complete_one();
+	krc_req_notify_cq(&scene->cq.ib, IB_CQ_NEXT_COMP);
+	krc_cq_notify(&scene->cq);
+	KUNIT_EXPECT_EQ(test, scene->calls, 0U);
+	complete_one();
+	krc_cq_notify(&scene->cq);
+	KUNIT_EXPECT_EQ(test, scene->calls, 1U);
+}
+
+/* The completions of another queue pair go while the queue is armed: new ones aren't missed. */
+static void handler_after_purge(struct kunit *test)
+{
+	struct ib_qp other = {};
+
+	make(test, 16);
+	complete_one();
+	complete_one();
+	krc_wc_at(&scene->cq, 0)->qp = &other;
+	krc_req_notify_cq(&scene->cq.ib, IB_CQ_NEXT_COMP);
+	krc_cq_purge(&scene->cq, &other);
+	complete_one();
+	krc_cq_notify(&scene->cq);
+	KUNIT_EXPECT_EQ(test, scene->calls, 1U);
+}
+
 /* ULPs make queues that are smaller than what a flush completes. */
 static void flush_fits(struct kunit *test)
 {
@@ -383,6 +412,8 @@ static struct kunit_case verbs_cases[] = {
 	KUNIT_CASE(handler_after_post),
 	KUNIT_CASE(handler_one_at_a_time),
 	KUNIT_CASE(handler_armed_late),
+	KUNIT_CASE(handler_not_for_old),
+	KUNIT_CASE(handler_after_purge),
 	KUNIT_CASE(flush_fits),
 	KUNIT_CASE(overrun),
 	KUNIT_CASE(purged),

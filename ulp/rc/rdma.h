@@ -93,6 +93,7 @@ struct krc_pd {
  * @head: number of completions added
  * @tail: number of completions taken
  * @armed: the next completion calls the handler
+ * @armed_at: @head at the time of arming, or less
  * @calling: the handler is being called
  * @overrun: completions were lost
  * @work: calls the handler, for completions of a call of the ULP
@@ -107,6 +108,7 @@ struct krc_cq {
 	u32		head;
 	u32		tail;
 	bool		armed;
+	u32		armed_at;
 	bool		calling;
 	bool		overrun;
 	struct work_struct work;

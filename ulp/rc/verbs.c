@@ -82,6 +82,7 @@ static int krc_req_notify_cq(struct ib_cq *ib, enum ib_cq_notify_flags notify)
 
 	spin_lock_irqsave(&cq->lock, flags);
 	cq->armed = true;
+	cq->armed_at = cq->head;
 	missed = cq->tail != cq->head;
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return missed && notify & IB_CQ_REPORT_MISSED_EVENTS;
@@ -117,7 +118,14 @@ static void krc_cq_purge(struct krc_cq *cq, const struct ib_qp *qp)
 		if (krc_wc_at(cq, from)->qp != qp)
 			*krc_wc_at(cq, to++) = *krc_wc_at(cq, from);
 	cq->head = to;
+	cq->armed_at = cq->tail;
 	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+/* There are completions, and one of them has come since the queue was armed. */
+static bool krc_cq_due(const struct krc_cq *cq)
+{
+	return cq->armed && cq->head != cq->tail && cq->head != cq->armed_at;
 }
 
 /*
@@ -129,7 +137,7 @@ static void krc_cq_notify(struct krc_cq *cq)
 	if (!READ_ONCE(cq->armed))
 		return;
 	spin_lock_irq(&cq->lock);
-	while (cq->armed && cq->head != cq->tail && !cq->calling) {
+	while (krc_cq_due(cq) && !cq->calling) {
 		cq->armed = false;
 		cq->calling = true;
 		spin_unlock_irq(&cq->lock);
