@@ -604,7 +604,10 @@ static int krc_cm_ask(struct krc_cm *cm)
 	return krc_listen_tell(&cm->link->ib, &event);
 }
 
-/* Numbers are cyclic, so that a late answer finds no later request. */
+/*
+ * Numbers are cyclic, so that a late answer finds no later request. There are two references, the
+ * caller's and that of krc_cm_finish().
+ */
 static struct krc_cm *krc_cm_new(struct krc_link *link, struct krc_net *net)
 {
 	struct krc_cm *cm = kzalloc(sizeof(*cm), GFP_KERNEL);
@@ -616,7 +619,7 @@ static struct krc_cm *krc_cm_new(struct krc_link *link, struct krc_net *net)
 		kfree(cm);
 		return NULL;
 	}
-	refcount_set(&cm->refs, 1);
+	refcount_set(&cm->refs, 2);
 	cm->link = link;
 	cm->net = net;
 	mutex_init(&cm->lock);
@@ -627,7 +630,7 @@ static struct krc_cm *krc_cm_new(struct krc_link *link, struct krc_net *net)
 	return cm;
 }
 
-/* Undo krc_cm_new() for a set-up that hasn't begun. */
+/* End a set-up that hasn't begun, instead of krc_cm_finish(). */
 static void krc_cm_drop(struct krc_cm *cm)
 {
 	xa_erase(&krc_cms, cm->nr);
@@ -688,6 +691,7 @@ static int krc_cm_take(struct kcm_session *s, const struct kcm_peer *peer)
 	ret = krc_cm_asks(cm, s, peer);
 	if (ret)
 		krc_cm_drop(cm);
+	krc_cm_put(cm);
 	return ret;
 }
 
@@ -860,6 +864,7 @@ static int krc_connect(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 	mutex_unlock(&cm->lock);
 	if (ret)
 		krc_cm_drop(cm);
+	krc_cm_put(cm);
 	if (qp)
 		krc_conn_put(&qp->c);
 	return ret;
