@@ -269,6 +269,30 @@ static void active_accept_fails(struct kunit *test)
 	nothing_left(test, 1, 1);
 }
 
+/* Nothing could arrive: there is no memory for receives, and no other connection has any. */
+static void active_without_receives(struct kunit *test)
+{
+	const struct kcm_peer peer = peer_of(0);
+
+	KUNIT_ASSERT_EQ(test, connects(), 0);
+	scene->no_credits = true;
+	KUNIT_EXPECT_EQ(test, krc_cm_accepted(&scene->s, &peer), -ENOMEM);
+	stop(-ENOMEM, false, NULL, 0);
+	KUNIT_EXPECT_EQ(test, scene->iw.status, -ECONNRESET);
+	nothing_left(test, 1, 1);
+}
+
+/* As before, but others have receives: messages wait for one of these. */
+static void active_with_few_receives(struct kunit *test)
+{
+	scene->no_credits = true;
+	scene->kulp.recvs = 1;
+	connected(test);
+	krc_stop(&scene->qp.c, KRC_BY_ULP, 0);
+	krc_wait_flushed(&scene->qp.c);
+	nothing_left(test, 1, 1);
+}
+
 /* The session ends between accepted() and live(): there is a reply, but no CLOSE. */
 static void active_ends_before_live(struct kunit *test)
 {
@@ -580,6 +604,8 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(active_refused_by_ulp),
 	KUNIT_CASE_PARAM(active_fails, fail_gen_params),
 	KUNIT_CASE(active_accept_fails),
+	KUNIT_CASE(active_without_receives),
+	KUNIT_CASE(active_with_few_receives),
 	KUNIT_CASE(active_ends_before_live),
 	KUNIT_CASE(active_stopped_in_setup),
 	KUNIT_CASE(active_reply_without_memory),

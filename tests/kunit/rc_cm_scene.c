@@ -100,6 +100,7 @@ static struct scene {
 	int			peers;
 	unsigned int		meets;		/* calls of kulp_peer_get() */
 	int			credits;
+	bool			no_credits;	/* there is no memory for receives */
 	int			meet_ret;
 	int			connect_ret;	/* result of kcm_connect() */
 	bool			flush_in_put;	/* krc_net_put() waits for the queue pair's flush */
@@ -178,6 +179,8 @@ void kulp_peer_put(struct kulp_fabric *f, fi_addr_t peer)
 
 u32 kulp_credits_take(struct kulp_queue *q, u32 want)
 {
+	if (scene->no_credits)
+		return 0;
 	scene->credits += want;
 	return want;
 }

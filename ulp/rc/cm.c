@@ -415,8 +415,10 @@ static int krc_cm_open(struct krc_cm *cm)
 	int ret;
 
 	lockdep_assert_held(&cm->lock);
-	/* More receives: without them, messages wait, and are sent again. */
+	/* With fewer receives, those of others do: messages wait, and are sent again. */
 	qp->credits = kulp_credits_take(peer.queue->kulp, KRC_RECVS);
+	if (!qp->credits && !READ_ONCE(peer.queue->kulp->recvs))
+		return -ENOMEM;
 	qp->peer = cm->peer;
 	WRITE_ONCE(qp->net, cm->net);
 	ret = krc_conn_open(&qp->c, &peer, cm->active);
