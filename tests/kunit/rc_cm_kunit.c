@@ -470,6 +470,33 @@ static void passive_not_answered(struct kunit *test)
 	nothing_left(test, 0, 0);
 }
 
+/* The listener goes, and iw_cm drops the request: it is refused without delay. */
+static void passive_dropped(struct kunit *test)
+{
+	requested(test);
+	krc_listen_end(&scene->listener.id);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(xa_empty(&krc_cms)));
+	KUNIT_EXPECT_EQ(test, scene->s.rejects, 1U);
+	KUNIT_EXPECT_EQ(test, scene->s.reject_err, -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, accepts(), -ECONNRESET);
+	nothing_left(test, 0, 0);
+}
+
+/* The listener goes, but not the connections that it has accepted. */
+static void passive_outlives_listener(struct kunit *test)
+{
+	requested(test);
+	KUNIT_ASSERT_EQ(test, accepts(), 0);
+	krc_listen_end(&scene->listener.id);
+	flush_workqueue(krc_cm_wq);
+	KUNIT_EXPECT_EQ(test, scene->s.rejects, 0U);
+	krc_cm_live(&scene->s);
+	KUNIT_EXPECT_EQ(test, scene->iw.state, IW_UP);
+	stop(-ECONNRESET, false, NULL, 0);
+	krc_wait_flushed(&scene->qp.c);
+	nothing_left(test, 1, 0);
+}
+
 /* Requests that no ULP sees. */
 static void passive_refused(struct kunit *test)
 {
@@ -618,6 +645,8 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(passive_refused_by_ulp),
 	KUNIT_CASE(passive_ends_while_asked),
 	KUNIT_CASE(passive_not_answered),
+	KUNIT_CASE(passive_dropped),
+	KUNIT_CASE(passive_outlives_listener),
 	KUNIT_CASE(passive_refused),
 	KUNIT_CASE(passive_listeners),
 	KUNIT_CASE_PARAM(passive_exact_listener, order_gen_params),

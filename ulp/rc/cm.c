@@ -74,6 +74,8 @@ enum krc_cm_state {
  * @hello_len: its bytes; 0 when an attempt was made
  * @local: this side's IP address, with the port of the ULP
  * @remote: the peer's IP address
+ * @listener: passive: id of the listener that was asked, which may be gone; under the lock of
+ *	krc_cms
  * @finish: ends the session, and drops all references
  * @asked: passive: the ULP doesn't answer
  */
@@ -100,6 +102,7 @@ struct krc_cm {
 	size_t			hello_len;
 	struct sockaddr_storage	local;
 	struct sockaddr_storage	remote;
+	const void		*listener;
 	struct work_struct	finish;
 	struct delayed_work	asked;
 };
@@ -587,6 +590,44 @@ static void krc_cm_asked(struct work_struct *work)
 	struct krc_cm *cm = container_of(to_delayed_work(work), struct krc_cm, asked);
 
 	krc_cm_give_up(cm, -ETIMEDOUT, "the ULP doesn't answer", false, NULL, 0);
+}
+
+/**
+ * krc_cm_told() - a listener was told of a request
+ * @nr: number of the set-up, as in the request. It may be over
+ * @id: id of the listener
+ *
+ * Context: Process.
+ */
+void krc_cm_told(void *nr, const struct iw_cm_id *id)
+{
+	struct krc_cm *cm;
+
+	xa_lock(&krc_cms);
+	cm = xa_load(&krc_cms, (uintptr_t)nr);
+	if (cm)
+		cm->listener = id;
+	xa_unlock(&krc_cms);
+}
+
+/**
+ * krc_cm_unheard() - refuse the requests that a listener hasn't answered
+ * @id: id of the listener, which is told of no more
+ *
+ * iw_cm drops requests that it hasn't told the ULP of yet. Each has a reference to the RDMA device,
+ * so its removal would have to wait until they are given up.
+ * Context: Process.
+ */
+void krc_cm_unheard(const struct iw_cm_id *id)
+{
+	struct krc_cm *cm;
+	unsigned long nr;
+
+	xa_lock(&krc_cms);
+	xa_for_each(&krc_cms, nr, cm)
+		if (cm->listener == id)
+			mod_delayed_work(krc_cm_wq, &cm->asked, 0);
+	xa_unlock(&krc_cms);
 }
 
 /* Queue CONNECT_REQUEST. Return: 0, -ENOENT if nobody listens, or -ENOMEM. */

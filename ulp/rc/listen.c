@@ -123,6 +123,8 @@ int krc_listen_tell(const struct ib_device *ib, struct iw_cm_event *event)
 	id = krc_listen_at(ib, &event->local_addr);
 	if (id)
 		ret = id->event_handler(id, event);
+	if (!ret)
+		krc_cm_told(event->provider_data, id);
 	mutex_unlock(&krc_listens_lock);
 	return ret;
 }
@@ -154,7 +156,7 @@ int krc_listen_begin(struct iw_cm_id *id, int backlog)
  * krc_listen_end() - a ULP doesn't listen any more
  * @id: iw_cm's, after krc_listen_begin()
  *
- * It isn't told of requests after the return.
+ * It isn't told of requests after the return. Those that it hasn't answered are refused.
  * Context: Process, sleeps.
  * Return: 0.
  */
@@ -166,6 +168,7 @@ int krc_listen_end(struct iw_cm_id *id)
 	list_del(&l->list);
 	mutex_unlock(&krc_listens_lock);
 	kfree(l);
+	krc_cm_unheard(id);
 	id->rem_ref(id);
 	return 0;
 }

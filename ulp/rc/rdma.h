@@ -15,6 +15,7 @@
  *	krc_links_lock (mutex)		list of links
  *	krc_cm.lock (mutex)		state of a connection's set-up
  *	krc_listens_lock (mutex)	ULPs that listen; held while iw_cm queues a request
+ *	xa_lock of krc_cms		set-ups by number, krc_cm.listener
  *	krc_link.lock (spinlock)	the open device, list of queue pairs
  *	krc_cms_lock (spinlock)		krc_qp.cm
  *	krc_conn.lock			see conn.h
@@ -195,6 +196,8 @@ int krc_listen_end(struct iw_cm_id *id);
 
 extern const struct ib_device_ops krc_cm_ops;
 
+void krc_cm_told(void *nr, const struct iw_cm_id *id);
+void krc_cm_unheard(const struct iw_cm_id *id);
 int krc_cm_listen(void);
 void krc_cm_unlisten(void);
 int krc_cm_init(void);
