@@ -786,7 +786,7 @@ static struct krc_qp *krc_qp_find(struct krc_link *link, u32 qpn)
 	return qp;
 }
 
-static int krc_iw_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param)
+static int krc_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 {
 	struct krc_cm *cm = krc_cm_get(id->provider_data);
 	struct krc_qp *qp;
@@ -808,6 +808,16 @@ static int krc_iw_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param)
 	if (qp)
 		krc_conn_put(&qp->c);
 	krc_cm_put(cm);
+	return ret;
+}
+
+/* As in krc_iw_connect(). */
+static int krc_iw_accept(struct iw_cm_id *id, struct iw_cm_conn_param *param)
+{
+	unsigned int noio = memalloc_noio_save();
+	int ret = krc_accept(id, param);
+
+	memalloc_noio_restore(noio);
 	return ret;
 }
 

@@ -179,7 +179,11 @@ static int krc_net_init(struct krc_net *net)
 	/* Nothing arrives yet, because there are no receives. */
 	for (i = 0; i < net->nqueues; i++)
 		WRITE_ONCE(f->queues[i].context, &net->queues[i]);
-	/* From here on krc_fabric_gone() finds the link. */
+	/*
+	 * From here on krc_fabric_gone() finds the link. kulp_fabric.gone was set before it looked:
+	 * without the barrier, either could miss what the other has written.
+	 */
+	smp_mb();
 	return READ_ONCE(f->gone) ? -ENODEV : 0;
 }
 

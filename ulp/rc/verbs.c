@@ -477,7 +477,7 @@ static u32 krc_access(int access)
 	       (access & IB_ACCESS_REMOTE_READ ? KRC_ACCESS_REMOTE_READ : 0);
 }
 
-static int krc_fill_reg(struct krc_swr *w, const struct ib_send_wr *wr)
+static void krc_fill_reg(struct krc_swr *w, const struct ib_send_wr *wr)
 {
 	const struct ib_reg_wr *reg = reg_wr(wr);
 	struct krc_region *region = container_of(reg->mr, struct krc_region, ib);
@@ -491,7 +491,6 @@ static int krc_fill_reg(struct krc_swr *w, const struct ib_send_wr *wr)
 		.key	= reg->key,
 		.nr	= krc_mr_mapping(&region->mr),
 	};
-	return 0;
 }
 
 static const struct {
@@ -525,7 +524,8 @@ static int krc_fill_op(struct krc_swr *w, const struct ib_send_wr *wr)
 		w->key = wr->ex.invalidate_rkey;
 		break;
 	case KRC_OP_REG:
-		return krc_fill_reg(w, wr);
+		krc_fill_reg(w, wr);
+		break;
 	}
 	return 0;
 }
@@ -729,8 +729,6 @@ static int krc_query_port(struct ib_device *ib, u32 port, struct ib_port_attr *a
 
 	attr->gid_tbl_len = 1;
 	attr->max_msg_sz = KRC_TOTAL_MAX;
-	attr->max_mtu = IB_MTU_4096;
-	attr->active_mtu = ib_mtu_int_to_enum(READ_ONCE(link->netdev->mtu));
 	attr->phys_state = up ? IB_PORT_PHYS_STATE_LINK_UP : IB_PORT_PHYS_STATE_DISABLED;
 	attr->state = up ? IB_PORT_ACTIVE : IB_PORT_DOWN;
 	attr->port_cap_flags = IB_PORT_CM_SUP;
