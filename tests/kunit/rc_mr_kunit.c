@@ -2,6 +2,7 @@
 /* Memory regions of kofi_rc, writes and reads of a peer, and invalidation while they go on. */
 #include <linux/slab.h>
 #include <linux/string.h>
+#include "crew.h"
 #include "rc_scene.h"
 
 #define IOVA	0x123400000456ULL
@@ -380,6 +381,64 @@ static void mr_of_another(struct kunit *test)
 	c->pd = &rc->a;
 }
 
+/* A region waits for its owner, and for one other connection. A third one isn't left hanging. */
+static void mr_waited_for(struct kunit *test)
+{
+	struct krc_mr *mr = region(test, KRC_ACCESS_REMOTE_READ);
+	struct rc_side *second = rc_another(test, &rc->b), *third = rc_another(test, &rc->b);
+
+	rc_read(&rc->a, 1, rc->a.memory, 100, rc_key(mr), IOVA);
+	rc_arrive(&rc->a, 0);
+	rc_inval(second, 2, rc_key(mr));
+	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_INVALIDATING);
+	rc_inval(&rc->b, 3, rc_key(mr));
+	rc_inval(third, 4, rc_key(mr));
+	KUNIT_ASSERT_TRUE(test, kofi_completed(&third->c.flushed));
+	RC_EXPECT(test, third, 0, 4, -EINVAL);
+	KUNIT_EXPECT_EQ(test, second->n + rc->b.n, 0U);
+	rc_all();
+	RC_EXPECT(test, second, 0, 2, 0);
+	RC_EXPECT(test, &rc->b, 0, 3, 0);
+}
+
+static void mr_fini(struct kofi_thread *thread)
+{
+	krc_mr_fini(thread->arg);
+}
+
+/* A region is freed while its owner waits, and another one: both are told of the last access. */
+static void mr_freed_while_waited_for(struct kunit *test)
+{
+	const struct krc_swr w = { .id = 4, .op = KRC_OP_SEND, .nsge = 1, .total = 1000 };
+	struct krc_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	struct krc_sge sge = { .addr = IOVA, .len = 1000 };
+	struct rc_side *second, *sender;
+	struct kofi_thread thread;
+
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	rc_connect(test);
+	second = rc_another(test, &rc->b);
+	sender = rc_another(test, &rc->b);
+	KUNIT_ASSERT_EQ(test, krc_mr_init(mr, &rc->b.mrs, &rc->b, RC_MR_PAGES), 0);
+	rc_map(mr, rc->b.memory, 4);
+	rc_reg(&rc->b, 1, mr, IOVA, 8192, KRC_ACCESS_REMOTE_READ);
+	sge.key = rc_key(mr);
+	rc_post(sender, &w, &sge);
+	KUNIT_EXPECT_EQ(test, mr->users, 1U);
+	rc_inval(second, 2, rc_key(mr));
+	rc_inval(&rc->b, 3, rc_key(mr));
+	KUNIT_EXPECT_EQ(test, rc->b.n, 1U);
+	kofi_thread_start(test, &thread, mr_fini, mr);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(kofi_thread_sleeps(&thread)));
+	rc_end(sender, rc_nth(sender, 0), 0);
+	kofi_thread_join(test, &thread);
+	rc_runs();
+	RC_EXPECT(test, second, 0, 2, 0);
+	RC_EXPECT(test, &rc->b, 1, 3, 0);
+	synchronize_rcu();
+	kfree(mr);
+}
+
 /* Registrations and invalidations that are refused. */
 static void mr_wrong_requests(struct kunit *test)
 {
@@ -501,6 +560,8 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(mr_mapped_while_queued),
 	KUNIT_CASE(mr_freed_while_queued),
 	KUNIT_CASE(mr_of_another),
+	KUNIT_CASE(mr_waited_for),
+	KUNIT_CASE(mr_freed_while_waited_for),
 	KUNIT_CASE(mr_wrong_requests),
 	KUNIT_CASE(mr_allows),
 	{}

@@ -47,15 +47,16 @@ int krc_mr_init(struct krc_mr *mr, struct krc_mrs *mrs, const void *pd, u32 max_
 	mr->max_pages = max_pages;
 	spin_lock_init(&mr->lock);
 	INIT_LIST_HEAD(&mr->owned);
-	mr->pending = kcalloc(max_pages, 2 * sizeof(u64), GFP_KERNEL);
-	if (!mr->pending)
+	mr->lists = kcalloc(max_pages, 2 * sizeof(u64), GFP_KERNEL);
+	if (!mr->lists)
 		return -ENOMEM;
-	mr->pages = mr->pending + max_pages;
+	mr->pending = mr->lists;
+	mr->pages = mr->lists + max_pages;
 	/* Cyclic, so that a late key of a peer meets no other region for long. */
 	ret = xa_alloc_cyclic_irq(&mrs->xa, &mr->index, mr, XA_LIMIT(1, KRC_INDEX_MAX),
 				  &mrs->next, GFP_KERNEL);
 	if (ret < 0) {
-		kfree(min(mr->pages, mr->pending));
+		kfree(mr->lists);
 		return -ENOMEM;
 	}
 	return 0;
@@ -106,16 +107,18 @@ static bool krc_mr_unused(struct krc_mr *mr)
 }
 
 /*
- * The owner is told when the last access ends, although it doesn't own the region any more.
- * Return: the owner, with a reference, if it uses the region; or NULL.
+ * Have a connection kicked when the region is free. Return: 0, or -EINVAL if another one waits
+ * besides the owner: no ULP uses a region for three connections.
  */
-static struct krc_conn *krc_mr_owner_waits(struct krc_mr *mr)
+static int krc_mr_wait(struct krc_mr *mr, struct krc_conn *c)
 {
-	if (!mr->users || !mr->conn)
-		return NULL;
-	if (mr->state == KRC_MR_INVALIDATING && !mr->waiter)
-		mr->waiter = krc_conn_get(mr->conn);
-	return krc_conn_get(mr->conn);
+	lockdep_assert_held(&mr->lock);
+	if (mr->conn == c || mr->waiter == c)
+		return 0;
+	if (mr->waiter)
+		return -EINVAL;
+	mr->waiter = krc_conn_get(c);
+	return 0;
 }
 
 /*
@@ -145,16 +148,19 @@ void krc_mr_fini(struct krc_mr *mr)
 	spin_lock(&mr->lock);
 	mr->dying = true;
 	krc_mr_end(mr);
-	owner = krc_mr_owner_waits(mr);
+	owner = mr->users && mr->conn ? krc_conn_get(mr->conn) : NULL;
 	krc_mr_disown(mr);
 	spin_unlock(&mr->lock);
 	spin_unlock_irq(&mr->mrs->lock);
 	krc_mr_wait_unused(mr, owner);
-	if (owner)
+	/* It may wait for the region, and wasn't kicked, because it doesn't own it any more. */
+	if (owner) {
+		krc_conn_kick(owner);
 		krc_conn_put(owner);
+	}
 	/* Only now, because krc_mr_busy() must find the region until then. */
 	xa_erase_irq(&mr->mrs->xa, mr->index);
-	kfree(min(mr->pages, mr->pending));
+	kfree(mr->lists);
 }
 
 /**
@@ -272,8 +278,8 @@ static int krc_mr_register_locked(struct krc_mr *mr, struct krc_conn *c,
 		list_move(&mr->owned, &c->mrs_owned);
 		WRITE_ONCE(mr->conn, c);
 	}
-	if (ret == -EBUSY && mr->conn != c && !mr->waiter)
-		mr->waiter = krc_conn_get(c);
+	if (ret == -EBUSY)
+		ret = krc_mr_wait(mr, c) ?: -EBUSY;
 	return ret;
 }
 
@@ -356,9 +362,7 @@ int krc_mr_invalidate(struct krc_conn *c, u32 key, bool by_peer, struct krc_mr_t
 		      mr->state != KRC_MR_VALID || mr->map.key == key) {
 		*turn = (struct krc_mr_turn){ .index = mr->index, .gen = mr->gen };
 		krc_mr_end(mr);
-		if (mr->state == KRC_MR_INVALIDATING && mr->conn != c && !mr->waiter)
-			mr->waiter = krc_conn_get(c);
-		ret = 0;
+		ret = mr->state == KRC_MR_INVALIDATING ? krc_mr_wait(mr, c) : 0;
 	}
 	spin_unlock(&mr->lock);
 out:

@@ -76,6 +76,7 @@ struct krc_mr_map {
  * @pd: protection domain
  * @index: index in krc_mrs.xa
  * @max_pages: length of each list of pages
+ * @lists: memory of both lists
  * @lock: protects what follows
  * @dying: the region is about to be freed
  * @mappings: number of the latest mapping
@@ -90,7 +91,7 @@ struct krc_mr_map {
  * @npages: number of these
  * @pages_nr: number of their mapping, 0 before the first registration
  * @conn: connection that registered the region last, or NULL; changed under krc_mrs.lock, too
- * @waiter: another connection that waits until the region is free, with a reference; or NULL
+ * @waiter: one other connection that waits until the region is free, with a reference; or NULL
  * @owned: in krc_conn.mrs, under krc_mrs.lock
  */
 struct krc_mr {
@@ -98,6 +99,7 @@ struct krc_mr {
 	const void		*pd;
 	u32			index;
 	u32			max_pages;
+	u64			*lists;
 	spinlock_t		lock;	/* protects what follows */
 	bool			dying;
 	u32			mappings;
