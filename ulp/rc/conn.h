@@ -9,6 +9,7 @@
  *	rx.c		datagrams from the peer
  *	revoke.c	end of a connection
  *	mr.c		memory regions
+ *	debugfs.c	/sys/kernel/debug/kofi_rc
  *
  * Work requests are in two rings, with counters that only grow:
  *
@@ -90,12 +91,14 @@ enum krc_cause {
 	KRC_BY_REMOVAL,
 };
 
-/* No enum, because user space gets the numbers in the format of trace events. */
-#define KRC_OP_SEND	0
-#define KRC_OP_WRITE	1
-#define KRC_OP_READ	2
-#define KRC_OP_REG	3
-#define KRC_OP_INVAL	4
+/* Operations of work requests. */
+enum krc_op {
+	KRC_OP_SEND,
+	KRC_OP_WRITE,
+	KRC_OP_READ,
+	KRC_OP_REG,
+	KRC_OP_INVAL,
+};
 
 #define KRC_F_SIGNALED	0x1
 #define KRC_F_INV	0x2	/* SEND: invalidates krc_swr.key; READ: invalidates its sink */
@@ -116,7 +119,7 @@ struct krc_sge {
 /**
  * struct krc_swr - a work request of the send queue
  * @id: the ULP's
- * @op: KRC_OP_*
+ * @op: enum krc_op
  * @flags: KRC_F_* bits
  * @code: operation as the ULP names it
  * @nsge: number of @sge
@@ -436,7 +439,7 @@ struct krc_queue {
 };
 
 /**
- * enum krc_count - counters
+ * enum krc_count - counters in debugfs
  * @KRC_COUNT_INVALID: datagrams that can't be parsed, of nobody knows which connection
  * @KRC_COUNT_STRAY: datagrams for no connection
  * @KRC_COUNT_VIOLATIONS: connections that ended because the peer has violated the protocol
@@ -524,6 +527,11 @@ void krc_stop_work(struct work_struct *work);
 void krc_wait_flushed(struct krc_conn *c);
 
 extern unsigned int krc_revoke_ms;
+
+/* debugfs.c */
+
+void krc_debugfs_init(void);
+void krc_debugfs_exit(void);
 
 /* net.c; tests have another one. */
 

@@ -466,6 +466,7 @@ static int __init krc_init(void)
 	ret = register_netdevice_notifier(&krc_netdev_nb);
 	if (ret)
 		goto err_cm;
+	krc_debugfs_init();
 	rdma_link_register(&krc_rdma_link_ops);
 	return 0;
 
@@ -483,6 +484,7 @@ module_init(krc_init);
 static void __exit krc_exit(void)
 {
 	rdma_link_unregister(&krc_rdma_link_ops);
+	krc_debugfs_exit();
 	unregister_netdevice_notifier(&krc_netdev_nb);
 	krc_cm_exit();
 	krc_wqs_free();

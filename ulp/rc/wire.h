@@ -59,13 +59,23 @@ struct krc_wire_reject {
 	__u8	reserved[6];
 };
 
-/* No enum, because user space gets the numbers in the format of trace events. */
-#define KRC_SEND	1	/* a piece of a message */
-#define KRC_WRITE	2	/* a piece of a write */
-#define KRC_READ	3	/* asks for data */
-#define KRC_DATA	4	/* a piece of the data, or the news that it can't be read */
-#define KRC_CREDIT	5	/* receives were posted */
-#define KRC_TYPES	6
+/**
+ * enum krc_type - types of datagrams
+ * @KRC_SEND: a piece of a message
+ * @KRC_WRITE: a piece of a write
+ * @KRC_READ: asks for data
+ * @KRC_DATA: a piece of the data, or the news that it can't be read
+ * @KRC_CREDIT: receives were posted
+ * @KRC_TYPES: one more than the last
+ */
+enum krc_type {
+	KRC_SEND = 1,
+	KRC_WRITE,
+	KRC_READ,
+	KRC_DATA,
+	KRC_CREDIT,
+	KRC_TYPES,
+};
 
 #define KRC_LAST	0x1	/* SEND, WRITE, DATA: the piece at the end */
 #define KRC_INV		0x2	/* SEND, with KRC_LAST: krc_wire_dgram.arg is a key to invalidate */

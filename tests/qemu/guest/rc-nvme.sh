@@ -25,6 +25,8 @@ if [ "$ROLE" = b ]; then
 	check "reads and writes up to 1 MiB" fio --rw=randrw --bsrange=512-1m --size=24m
 	check "zeroes are written" nvme write-zeroes /dev/nvme0n1 -s 0 -c 63
 	check "blocks are deallocated" nvme dsm /dev/nvme0n1 -d -s 64 -b 64
+	check "nothing of that was a violation" grep -qx "violations 0" \
+		/sys/kernel/debug/kofi_rc/counters
 fi
 barrier written > /dev/null
 [ "$ROLE" = b ] || check "a namespace is added" namespace 2
