@@ -755,7 +755,7 @@ static struct kulp_fabric *kulp_fabric_new(const struct kulp_role *role,
 	pr_info("%s uses %s of %s, %u queues%s%s\n", role->name,
 		f->info->domain_attr->name, f->info->fabric_attr->name,
 		f->nqueues, f->can_write || role->messages_only ? "" : ", without RDMA write",
-		f->owner ? ", in a domain for one peer" : "");
+		f->owner ? ", in a domain of its own" : "");
 	mutex_lock(&kulp_fabrics_lock);
 	list_add(&f->list, &kulp_fabrics);
 	mutex_unlock(&kulp_fabrics_lock);
