@@ -30,7 +30,9 @@ static u32 kcm_kin_hash(const struct kcm_session *s)
 {
 	const struct kcm_hello_msg *hello = &s->shaking->hello;
 
-	return jhash(hello->name, sizeof(hello->name), 0);
+	/* Some services have one name, others one instance, for all of their sessions. */
+	return jhash(hello->name, sizeof(hello->name),
+		     jhash(hello->instance, sizeof(hello->instance), 0));
 }
 
 /* Number of other clients' sessions of a listener. */
