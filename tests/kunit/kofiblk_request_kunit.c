@@ -253,7 +253,7 @@ static struct kbc_message *being_sent(struct kunit *test)
 /* The device doesn't get rid of a command, so it is set aside, and the request ends without it. */
 static void dead_server(struct kunit *test)
 {
-	struct kbc_message *first, *second;
+	struct kbc_message *first, *second, *third;
 
 	scene->tx.size = 8;
 	begin(test, REQ_OP_READ);
@@ -268,23 +268,54 @@ static void dead_server(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, kbc_left_full(&scene->kq));
 	kbc_requests_abort(&scene->d);
 	KUNIT_EXPECT_EQ(test, scene->requeued, 2U);
-	/* No more of them: the device's queue has other users. */
+	/* No other session begins now, but the requests of this one don't wait for the device. */
 	KUNIT_EXPECT_TRUE(test, kbc_left_full(&scene->kq));
 	begin(test, REQ_OP_READ);
+	third = being_sent(test);
 	kbc_each_tag(&scene->d, kbc_tag_abort);
 	kbc_each_tag(&scene->d, kbc_tag_leave);
-	KUNIT_EXPECT_EQ(test, scene->requeued, 2U);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 3U);
+	KUNIT_EXPECT_EQ(test, atomic_read(&scene->kq.busy), 0);
 	/* Late ends concern nobody. A post of an op that still waits does nothing. */
 	KUNIT_EXPECT_EQ(test, first->op.post(&scene->q, &first->op), -ECANCELED);
 	first->op.done(&scene->q, &first->op, -ECANCELED, 0);
+	KUNIT_EXPECT_TRUE(test, kbc_left_full(&scene->kq));
 	second->op.done(&scene->q, &second->op, -ETIMEDOUT, 0);
 	KUNIT_EXPECT_FALSE(test, kbc_left_full(&scene->kq));
+	third->op.done(&scene->q, &third->op, 0, 0);
 	KUNIT_EXPECT_EQ(test, scene->failures, 0U);
-	KUNIT_EXPECT_EQ(test, scene->requeued, 2U);
-	kbc_each_tag(&scene->d, kbc_tag_leave);
 	KUNIT_EXPECT_EQ(test, scene->requeued, 3U);
-	scene->op->done(&scene->q, scene->op, 0, 0);
 	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
+}
+
+/* A region couldn't be invalidated, so it is closed. That doesn't wait for the message either. */
+static void dead_server_and_region(struct kunit *test)
+{
+	struct kbc_slot *slot = kbc_slot(scene->rq);
+	struct kbc_message *m;
+
+	scene->tx.size = 64;
+	scene->d.session.limits.inline_read = 0;
+	begin(test, REQ_OP_READ);
+	slot->region.done(&scene->q, &slot->region, 0, 0);
+	m = being_sent(test);
+	kbc_each_tag(&scene->d, kbc_tag_abort);
+	KUNIT_ASSERT_EQ(test, slot->phase, KBC_INVALIDATE);
+	slot->region.done(&scene->q, &slot->region, -EIO, 0);
+	KUNIT_ASSERT_EQ(test, slot->phase, KBC_STUCK);
+	KUNIT_EXPECT_EQ(test, atomic_read(&scene->kq.busy), 1);
+	kbc_each_tag(&scene->d, kbc_tag_leave);
+	KUNIT_EXPECT_EQ(test, atomic_read(&scene->kq.busy), 0);
+	/* Nothing more happens to it. */
+	kbc_each_tag(&scene->d, kbc_tag_leave);
+	KUNIT_EXPECT_EQ(test, atomic_read(&scene->kq.busy), 0);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 0U);
+	/* There is no real region to close. */
+	scene->kq.tags[1].mr = NULL;
+	kbc_each_tag(&scene->d, kbc_tag_release);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
+	m->op.done(&scene->q, &m->op, -ECANCELED, 0);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
 }
 
 /* The device may access memory of the request. */
@@ -736,6 +767,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(proved),
 	KUNIT_CASE(late_reply),
 	KUNIT_CASE(dead_server),
+	KUNIT_CASE(dead_server_and_region),
 	KUNIT_CASE(data_isnt_set_aside),
 	KUNIT_CASE(silent_server),
 	KUNIT_CASE(readahead_and_merged),

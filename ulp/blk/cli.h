@@ -10,8 +10,8 @@
  * kbc_gate.lock (mutex)		held while the block layer's queue is stopped or started
  * kbc_tag.lock (spinlock, BH off)
  *  > kbc_disk.lock
+ *  > kbc_left_lock (spinlock, BH off)
  * kbc_sessions_lock (spinlock, BH off)
- * kbc_left_lock (spinlock, BH off)
  * kbc_queue.lock (spinlock, BH off)
  * fi_*() calls and kulp_submit() aren't made under these locks, except fi_mr_post_reg() under
  * kbc_queue.lock. The block layer is called under two of these locks: to quiesce or unquiesce a

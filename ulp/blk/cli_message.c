@@ -70,7 +70,8 @@ bool kbc_message_leave(struct kbc_message *m, const struct kbc_queue *kq)
 
 /*
  * Return: whether messages to the server take a quarter of a queue of the device, which others
- * need, too. The device keeps them until it gives the server up.
+ * need, too. The device keeps them until it gives the server up, and no session that would add to
+ * them begins.
  */
 bool kbc_left_full(const struct kbc_queue *kq)
 {

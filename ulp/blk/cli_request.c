@@ -762,19 +762,22 @@ static struct kbc_message *kbc_thank_new(void)
 	return kbc_message_new(kbc_thank_post, kbc_sent);
 }
 
-/* Return: whether only messages that can be set aside keep a request from its end. */
+/* Return: whether messages that can be set aside are all that a request waits for. */
 static bool kbc_slot_sends(const struct kbc_slot *slot)
 {
-	return slot && slot->phase == KBC_END && slot->ops && !kbc_sends_data(slot);
+	return slot && slot->phase >= KBC_STUCK && slot->ops && !kbc_sends_data(slot);
 }
 
-/* Set aside the messages of a request, and end it. */
+/*
+ * Set aside the messages of a request, so that it ends, or kbc_tag_release() ends it. That costs
+ * nothing of the device but what they have of it already, so there is no limit.
+ */
 static void kbc_tag_leave(struct kbc_queue *kq, struct kbc_tag *tag)
 {
 	struct kbc_message *send, *thank;
 	struct kbc_slot *slot;
 
-	if (!kbc_slot_sends(READ_ONCE(tag->slot)) || kbc_left_full(kq))
+	if (!kbc_slot_sends(READ_ONCE(tag->slot)))
 		return;
 	send = kbc_send_new();
 	thank = kbc_thank_new();
