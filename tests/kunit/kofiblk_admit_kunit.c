@@ -11,6 +11,7 @@
 
 static u32 given;	/* receives that sessions gave back */
 static u32 store_io;	/* requests at the store, of each session */
+static u32 posted;	/* operations on the fabric, of each session */
 
 static void kunit_credits_give(struct kulp_queue *q, u32 n)
 {
@@ -22,7 +23,9 @@ static void kunit_credits_give(struct kulp_queue *q, u32 n)
 
 static struct kbs_port port;
 static struct kbs_export exports[2];
-static struct kulp_fabric fabric, other_fabric;
+static struct fi_tx_attr tx = { .size = 512 };
+static struct fi_info info = { .tx_attr = &tx };
+static struct kulp_fabric fabric = { .info = &info }, other_fabric;
 static struct kulp_key key;
 
 DEFINE_MUTEX(kbs_lock);		/* needed by the server's code */
@@ -167,6 +170,7 @@ static struct kbs_session *session_at(struct kunit *test, u8 first, u16 n, bool 
 		s->addrs[32 * i + 20] = first + i;
 	KUNIT_EXPECT_NULL(test, kbs_session_prove(s));
 	s->fabric = &fabric;
+	s->nqueues = n;
 	if (live)
 		kbs_session_go(s, KBS_SESSION_LIVE);
 	return s;
@@ -218,6 +222,32 @@ static void few_are_left(struct kunit *test)
 	s = session_at(test, 200, 1, false);
 	KUNIT_EXPECT_FALSE(test, kbs_session_alone(s));
 	gone(old[1]);
+	KUNIT_EXPECT_TRUE(test, kbs_session_alone(s));
+}
+
+/* Nor can it fill the device's queues with operations for endpoints that it doesn't have. */
+static void little_is_left(struct kunit *test)
+{
+	struct kbs_session *a = session_at(test, 1, 2, true), *b, *s;
+
+	kbs_session_go(a, KBS_SESSION_ENDING);
+	b = session_at(test, 11, 2, true);
+	kbs_session_go(b, KBS_SESSION_ENDING);
+	s = session_at(test, 21, 2, false);
+	s->hello.limits.depth = 64;
+	posted = 256;
+	KUNIT_EXPECT_FALSE(test, kbs_session_alone(s));
+	posted = 16;
+	KUNIT_EXPECT_TRUE(test, kbs_session_alone(s));
+	/* The most is half of both queues. */
+	posted = 128;
+	s->hello.limits.depth = 128;
+	KUNIT_EXPECT_TRUE(test, kbs_session_alone(s));
+	s->hello.limits.depth = 129;
+	KUNIT_EXPECT_FALSE(test, kbs_session_alone(s));
+	/* A session without such predecessors has any depth. */
+	s->hello.limits.depth = 512;
+	posted = 0;
 	KUNIT_EXPECT_TRUE(test, kbs_session_alone(s));
 }
 
@@ -356,13 +386,14 @@ static void closed_port(struct kunit *test)
 
 void kbs_session_load(struct kbs_session *s, struct kbs_load *load, struct kbs_session_stats *stats)
 {
-	*load = (struct kbs_load) { .io = store_io, .posted = 1, .in_flight = 1 };
+	*load = (struct kbs_load) { .io = store_io, .posted = posted, .in_flight = posted };
 }
 
 static int admit_init(struct kunit *test)
 {
 	INIT_LIST_HEAD(&kbs_sessions);
 	store_io = 0;
+	posted = 1;
 	port = (struct kbs_port) {
 		.conf.enabled		= true,
 		.max_sessions		= 100,
@@ -378,6 +409,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(successor_at_a_new_export),
 	KUNIT_CASE(successor_at_other_endpoints),
 	KUNIT_CASE(few_are_left),
+	KUNIT_CASE(little_is_left),
 	KUNIT_CASE(others_stay),
 	KUNIT_CASE(limits_are_of_proved_names),
 	KUNIT_CASE(limit_of_a_port),

@@ -143,23 +143,48 @@ static bool kbs_addrs_meet(const struct kbs_session *a, const struct kbs_session
 	return false;
 }
 
+/* Older sessions of which something is left. */
+struct kbs_left {
+	unsigned int	sessions;
+	u64		posted;		/* operations on the fabric */
+	u64		room;		/* for these and those of the new session */
+};
+
 /*
  * Return: whether all that is left of an older session are operations of the device with endpoints
  * that the client doesn't have any more, as after a crash of its machine. They can't reach memory
  * of the client, and nothing follows them.
  */
-static bool kbs_session_left(const struct kbs_session *s, struct kbs_session *old)
+static bool kbs_session_left(const struct kbs_session *s, struct kbs_session *old,
+			     struct kbs_left *left)
 {
 	struct kbs_load load;
+	u64 room;
 
 	lockdep_assert_held(&kbs_sessions_lock);
 	if (READ_ONCE(old->state) != KBS_SESSION_ENDING || kbs_addrs_meet(s, old))
 		return false;
+	left->sessions++;
 	/* Without a fabric its queues are freed. */
 	if (!old->fabric)
 		return true;
 	kbs_session_load(old, &load, NULL);
+	room = (u64)old->nqueues * old->fabric->info->tx_attr->size / 2;
+	left->room = min_not_zero(left->room, room);
+	left->posted += load.posted;
 	return !load.io;
+}
+
+/*
+ * Return: whether a server can afford what is left beside another session of the client. Until the
+ * device gives them up, the operations take room of its queues, which other clients need, too.
+ */
+static bool kbs_left_ok(const struct kbs_session *s, const struct kbs_left *left)
+{
+	u64 more = (u64)s->hello.limits.queues * s->hello.limits.depth;
+
+	return left->sessions <= KBS_LEFT_MAX &&
+	       (!left->posted || left->posted + more <= left->room);
 }
 
 /*
@@ -169,21 +194,19 @@ static bool kbs_session_left(const struct kbs_session *s, struct kbs_session *ol
  */
 bool kbs_session_alone(struct kbs_session *s)
 {
+	struct kbs_left left = {};
 	struct kbs_session *old;
-	unsigned int left = 0;
 	bool alone = true;
 
 	spin_lock_bh(&kbs_sessions_lock);
 	list_for_each_entry(old, &kbs_sessions, list) {
 		if (!kbs_session_kin(s, old) || old->turn > s->turn)
 			continue;
-		if (kbs_session_left(s, old))
-			left++;
-		else
+		if (!kbs_session_left(s, old, &left))
 			alone = false;
 	}
 	spin_unlock_bh(&kbs_sessions_lock);
-	return alone && left <= KBS_LEFT_MAX;
+	return alone && kbs_left_ok(s, &left);
 }
 
 /* Clients without a secret share one limit, because they can choose any name. */
