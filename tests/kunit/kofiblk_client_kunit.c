@@ -94,6 +94,9 @@ static struct kbc_disk *disk_of(struct kunit *test, u64 epoch, const char *expor
 	strscpy(d->options.client, client, sizeof(d->options.client));
 	d->options.host[0] = host;
 	d->made.accept.content[15] = content;
+	d->state = KBC_LIVE;
+	init_completion(&d->created);
+	complete(&d->created);
 	return d;
 }
 
@@ -102,12 +105,20 @@ static void two_disks(struct kunit *test)
 {
 	struct kbc_disk *d = disk_of(test, 1, "e", "c", 1, 1);
 
-	KUNIT_EXPECT_TRUE(test, kbc_twins(d, disk_of(test, 1, "e", "c", 1, 1)));
-	KUNIT_EXPECT_FALSE(test, kbc_twins(d, disk_of(test, 2, "e", "c", 1, 1)));
-	KUNIT_EXPECT_FALSE(test, kbc_twins(d, disk_of(test, 1, "f", "c", 1, 1)));
-	KUNIT_EXPECT_FALSE(test, kbc_twins(d, disk_of(test, 1, "e", "d", 1, 1)));
-	KUNIT_EXPECT_FALSE(test, kbc_twins(d, disk_of(test, 1, "e", "c", 2, 1)));
-	KUNIT_EXPECT_FALSE(test, kbc_twins(d, disk_of(test, 1, "e", "c", 1, 2)));
+	KUNIT_EXPECT_EQ(test, kbc_twins(d, disk_of(test, 1, "e", "c", 1, 1)), -EALREADY);
+	KUNIT_EXPECT_EQ(test, kbc_twins(d, disk_of(test, 2, "e", "c", 1, 1)), 0);
+	KUNIT_EXPECT_EQ(test, kbc_twins(d, disk_of(test, 1, "f", "c", 1, 1)), 0);
+	KUNIT_EXPECT_EQ(test, kbc_twins(d, disk_of(test, 1, "e", "d", 1, 1)), 0);
+	KUNIT_EXPECT_EQ(test, kbc_twins(d, disk_of(test, 1, "e", "c", 2, 1)), 0);
+	KUNIT_EXPECT_EQ(test, kbc_twins(d, disk_of(test, 1, "e", "c", 1, 2)), 0);
+	/* A disk without a session doesn't know whether its server has another epoch now. */
+	d->state = KBC_CONNECTING;
+	KUNIT_EXPECT_EQ(test, kbc_twins(d, disk_of(test, 2, "e", "c", 1, 1)), -EBUSY);
+	KUNIT_EXPECT_EQ(test, kbc_twins(d, disk_of(test, 1, "e", "c", 1, 1)), -EALREADY);
+	KUNIT_EXPECT_EQ(test, kbc_twins(d, disk_of(test, 2, "f", "c", 1, 1)), 0);
+	/* One that isn't attached yet may never be. */
+	reinit_completion(&d->created);
+	KUNIT_EXPECT_EQ(test, kbc_twins(d, disk_of(test, 1, "e", "c", 1, 1)), -EBUSY);
 }
 
 /* --- granted limits --- */

@@ -425,7 +425,7 @@ bool kbc_epoch_fails(const struct kbc_epoch *e, bool flush, bool fua);
 void kbc_epoch_accept(struct kbc_epoch *e);
 const char *kbc_made_differs(const struct kofiblk_accept_msg *made,
 			     const struct kofiblk_accept_msg *now);
-bool kbc_twins(const struct kbc_disk *a, const struct kbc_disk *b);
+int kbc_twins(const struct kbc_disk *older, const struct kbc_disk *d);
 bool kbc_transient(u16 status);
 unsigned int kbc_shortage_wait(unsigned int ms);
 void kbc_disk_limit(struct kofiblk_disk_msg *disk, u32 max_io);

@@ -186,12 +186,17 @@ static int kbc_list_check(struct kbc_disk *d)
 	int ret = 0;
 
 	mutex_lock(&kbc_disks_lock);
-	list_for_each_entry(other, &kbc_disks, list)
-		if (!ret && other->settled && kbc_twins(other, d)) {
-			kbc_err(d, "%s has this export by another address of the server\n",
-				other->name);
-			ret = -EALREADY;
-		}
+	list_for_each_entry(other, &kbc_disks, list) {
+		if (!other->settled)
+			continue;
+		ret = kbc_twins(other, d);
+		if (!ret)
+			continue;
+		kbc_err(d, "%s has this export by another address%s\n", other->name,
+			ret == -EALREADY ? " of the server" :
+			", and no session: try again when it is connected, or disconnect it");
+		break;
+	}
 	d->settled = !ret;
 	mutex_unlock(&kbc_disks_lock);
 	return ret;

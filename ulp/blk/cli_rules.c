@@ -87,19 +87,32 @@ const char *kbc_made_differs(const struct kofiblk_accept_msg *made,
 	return NULL;
 }
 
-/*
- * Return: whether a server would take each of two disks for the other one that connects again.
- * Another server that has the same store, and so the same uuid, has another epoch.
- */
-bool kbc_twins(const struct kbc_disk *a, const struct kbc_disk *b)
+static bool kbc_same_store(const struct kbc_disk *a, const struct kbc_disk *b)
 {
 	const struct kbc_options *one = &a->options, *other = &b->options;
 
 	return !memcmp(a->made.accept.content, b->made.accept.content,
 		       sizeof(a->made.accept.content)) &&
-	       READ_ONCE(a->epoch.epoch) == READ_ONCE(b->epoch.epoch) &&
 	       !strcmp(one->export, other->export) && !strcmp(one->client, other->client) &&
 	       !memcmp(one->host, other->host, sizeof(one->host));
+}
+
+/*
+ * Check whether a server would take a new disk for an older one that connects again, at another of
+ * its addresses. Another server that has the same store, and so the same uuid, has another epoch;
+ * but if the older disk has no session, its server may have one that the disk doesn't know yet.
+ * Return: 0; -EALREADY if it would; or -EBUSY if that isn't known at the moment.
+ */
+int kbc_twins(const struct kbc_disk *older, const struct kbc_disk *d)
+{
+	if (!kbc_same_store(older, d))
+		return 0;
+	/* It is being attached, which may fail, or it is being removed. */
+	if (!completion_done((struct completion *)&older->created))
+		return -EBUSY;
+	if (READ_ONCE(older->epoch.epoch) == READ_ONCE(d->epoch.epoch))
+		return -EALREADY;
+	return READ_ONCE(older->state) == KBC_LIVE ? 0 : -EBUSY;
 }
 
 /*
