@@ -39,8 +39,8 @@ LAYERS = {
     "ulp/lib": Layer(("include/kofi", "compat"), namespaces=("KOFI_ULP",)),
     "ulp/blk": Layer(("include/kofi", "compat"), namespaces=("KOFIBLK",)),
     # A ULP below users of RDMA devices; only what is a device to them knows <rdma/...>.
-    "ulp/rc": Layer(("include/kofi", "compat"), rdma_files=("rdma.h", "link.c", "verbs.c", "cm.c",
-                                                                    "listen.c")),
+    "ulp/rc": Layer(("include/kofi", "compat"), rdma_files=("rdma.h", "link.c", "verbs.c", "cm.h",
+                                                                    "cm.c", "setup.c", "listen.c")),
     # A ULP that knows no device: only addresses.
     "cm": Layer(("include/kofi", "compat"), namespaces=("KOFI_CM",)),
     # hw.* holds the queues and hides the verbs header. device.c is the ib_client.

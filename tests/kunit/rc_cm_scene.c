@@ -8,6 +8,7 @@
 #include "../../ulp/rc/rx.c"
 #include "../../ulp/rc/revoke.c"
 #include "../../ulp/rc/listen.c"
+#include "../../ulp/rc/setup.c"
 #include "../../ulp/rc/cm.c"
 #include <kunit/test.h>
 #include "crew.h"

@@ -5,6 +5,7 @@
  *	link.c		rdma link add and delete, the device and its port
  *	verbs.c		completion queues, queue pairs, regions, work requests
  *	cm.c		iw_cm's connections, by sessions of kofi_cm
+ *	setup.c		their set-ups: see cm.h
  *	listen.c	ULPs that listen
  *
  * A link is an ib_device. It stays when its device of kOFI goes: the port is down, queue pairs are
