@@ -809,7 +809,7 @@ static void rma_ends(struct kunit *test)
 	}
 }
 
-/* A peer that is busy with other operations of the endpoint is no reason for the others to fail. */
+/* A peer that is busy with earlier operations of the endpoint is no reason for others to fail. */
 static void rma_busy(struct kunit *test)
 {
 	struct far *far = far_new(test, NULL);
@@ -817,12 +817,13 @@ static void rma_busy(struct kunit *test)
 	u32 id;
 
 	far->rdm->far_checks = 3;
-	KUNIT_EXPECT_EQ(test, hand_read(far, 100, 8), 0);
-	KUNIT_ASSERT_TRUE(test, far_take(far, KEFA_SHORT_RTR_PKT, 0));
 	KUNIT_EXPECT_EQ(test, hand_read(far, 8000 + 12, 9), 0);
 	KUNIT_ASSERT_TRUE(test, far_take(far, KEFA_SHORT_RTR_PKT, 0));
 	id = far->hdr.recv_id;
-	/* One of them gets its data bit by bit. */
+	rdm_check_peers(far->rdm);
+	KUNIT_EXPECT_EQ(test, hand_read(far, 100, 8), 0);
+	KUNIT_ASSERT_TRUE(test, far_take(far, KEFA_SHORT_RTR_PKT, 0));
+	/* The first one gets its data bit by bit. */
 	for (i = 0; i < 12; i++) {
 		answer(far, KEFA_CTSDATA_PKT, id, i, 1);
 		rdm_check_peers(far->rdm);
@@ -837,6 +838,28 @@ static void rma_busy(struct kunit *test)
 		far_take_all(far);
 	}
 	rdm_expect_error(test, &far->pair->end[1], 8, ETIMEDOUT);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* An operation that later ones overtake was dropped by the peer, however busy that is. */
+static void rma_dropped(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	unsigned int i;
+
+	far->rdm->far_checks = 3;
+	KUNIT_EXPECT_EQ(test, hand_read(far, 100, 8), 0);
+	KUNIT_ASSERT_TRUE(test, far_take(far, KEFA_SHORT_RTR_PKT, 0));
+	for (i = 0; i < 5 && !far->rdm->stats.timed_out; i++) {
+		KUNIT_EXPECT_EQ(test, hand_read(far, 200, 9), 0);
+		KUNIT_ASSERT_TRUE(test, far_take(far, KEFA_SHORT_RTR_PKT, 0));
+		answer(far, KEFA_READRSP_PKT, far->hdr.recv_id, 0, 200);
+		rdm_expect(test, &far->pair->end[1], 9, 200);
+		rdm_check_peers(far->rdm);
+		far_take_all(far);
+	}
+	rdm_expect_error(test, &far->pair->end[1], 8, ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
 	rdm_expect_whole(test, far->pair);
 }
 
@@ -901,6 +924,7 @@ static struct kunit_case rma_cases[] = {
 	KUNIT_CASE(rma_fence),
 	KUNIT_CASE(rma_fence_without),
 	KUNIT_CASE(rma_busy),
+	KUNIT_CASE(rma_dropped),
 	KUNIT_CASE(rma_removed),
 	KUNIT_CASE(rma_ends),
 	KUNIT_CASE(rma_quiet),

@@ -43,6 +43,7 @@ int kefa_far_check(const struct kofi_req *req)
 void kefa_far_hold(struct kefa_rop *rop, const struct kofi_req *req)
 {
 	rop->more |= KEFA_ROP_FAR;
+	rop->msg_id = 0;
 	rop->far.n = req->rma_count;
 	if (rop->far.n > 1) {
 		rop->far.list = req->rma;
@@ -218,8 +219,8 @@ static u32 kefa_far_limit(const struct kefa_rdm *rdm, const struct kefa_rop *rop
  *
  * Called each KEFA_SILENT_MS while operations wait for peers. An operation of which the device has
  * a packet doesn't count: the packet's completion tells about the peer. A peer may serve operations
- * in turn, so one that makes progress with others has more time. Nobody tells of the progress of a
- * write that the peer reads, so it has time for its length.
+ * in turn, so one that makes progress with earlier ones has more time. Nobody tells of the progress
+ * of a write that the peer reads, so it has time for its length.
  *
  * Context: Under kefa_ep.lock. kefa_rdm_pump() is due.
  */
@@ -233,13 +234,18 @@ void kefa_far_check_time(struct kefa_rdm *rdm)
 		rop = &rdm->rops.ops[i];
 		if (!kefa_far_waits(rop))
 			continue;
-		rop->idle = rop->peer->served ? 1 : rop->idle + 1;
+		rop->idle = rop->peer->served > kefa_far_age(rop) ? 1 : rop->idle + 1;
 		if (rop->idle < kefa_far_limit(rdm, rop))
 			continue;
 		rdm->stats.timed_out++;
 		kefa_rop_fail(rdm, rop, ETIMEDOUT, 0);
 	}
-	for (i = 0; i < rdm->rops.size; i++)
-		if (kefa_far_waits(&rdm->rops.ops[i]))
-			rdm->rops.ops[i].peer->served = false;
+	for (i = 0; i < rdm->rops.size; i++) {
+		rop = &rdm->rops.ops[i];
+		if (kefa_far_waits(rop))
+			rop->peer->served = 0;
+		/* In a free operation the count doesn't matter. */
+		if (rop->more & KEFA_ROP_FAR)
+			rop->msg_id++;
+	}
 }

@@ -70,7 +70,8 @@ enum kefa_rpeer_state {
  * @features: KEFA_FEATURE_RDMA_READ and so on: the lower half of the first word, which has all
  *	known ones
  * @faults: number of requests that named memory which the peer may not access
- * @served: far.c: the peer has served a read or write of the ULP since the last check
+ * @served: far.c: of the reads and writes of the ULP that the peer has answered since the last
+ *	check, the number of checks that the oldest one has seen, plus 1; 0 if there were none
  * @id: small number that is unique among the endpoint's peers, for traces and keys
  * @addr: index in the address vector, or KEFA_NO_ADDR
  * @device_version: PCI device id of the peer's device, or 0; 0xffff for any longer one
@@ -103,7 +104,7 @@ struct kefa_rpeer {
 	struct kefa_order	order;
 	u32			features;
 	u8			faults;
-	bool			served;
+	u8			served;
 	u32			id;
 	u32			addr;
 	u16			device_version;

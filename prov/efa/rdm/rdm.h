@@ -830,8 +830,23 @@ static inline bool kefa_far_awaits(const struct kefa_rop *rop)
 }
 
 /**
+ * kefa_far_age() - get the number of checks since a read or write of the ULP was called
+ * @rop: the operation, with KEFA_ROP_FAR
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the number, less than U8_MAX.
+ */
+static inline u8 kefa_far_age(const struct kefa_rop *rop)
+{
+	return min_t(u32, rop->msg_id, U8_MAX - 1);
+}
+
+/**
  * kefa_far_served() - note that a peer has answered an operation, so it isn't idle
  * @rop: a read or write of the ULP, or another operation, for which this does nothing
+ *
+ * Later operations have more time, too, as the peer may serve them in turn. An earlier one that it
+ * has overtaken may have been dropped.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -840,7 +855,7 @@ static inline void kefa_far_served(struct kefa_rop *rop)
 	if (!(rop->more & KEFA_ROP_FAR))
 		return;
 	rop->idle = 0;
-	rop->peer->served = true;
+	rop->peer->served = max_t(u8, rop->peer->served, kefa_far_age(rop) + 1);
 }
 
 /**

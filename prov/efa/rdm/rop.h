@@ -118,7 +118,7 @@ struct kefa_rbuf {
  * @prov: status of the device for the first failure
  * @data: remote CQ data
  * @tag: tag of the message
- * @msg_id: number of the message
+ * @msg_id: number of the message; with KEFA_ROP_FAR, number of checks of far.c since the call
  * @remote_id: id of the peer's operation
  * @total: length of the message, which may exceed the buffer
  * @done: bytes of a receive that have arrived; bytes of a send that may be sent by now
