@@ -513,6 +513,12 @@ static void crowd_counter(struct kunit *test)
 
 /* --- wrong keys --- */
 
+static void guess(struct far *far, struct far_pkt *p)
+{
+	p->mem[0].key += 0x100000;
+	far_send(far, p);
+}
+
 static void crowd_keys(struct kunit *test)
 {
 	struct far *far = far_new(test, &(struct rdm_opts) { .stranger = true });
@@ -523,16 +529,35 @@ static void crowd_keys(struct kunit *test)
 	p.mem[0] = far_piece(far, 0, 1);
 	p.mem[0].key ^= 0x4000;
 	for (p.who = 1, i = 0; i < 200; i++)
-		far_send(far, &p);
+		guess(far, &p);
 	KUNIT_EXPECT_FALSE(test, peer_dead(far, friend));
-	for (p.who = 0, i = 0; i < 64; i++)
+	/* All requests to a region that was closed have one key. */
+	for (p.who = 0, i = 0; i < 100; i++)
 		far_send(far, &p);
+	for (i = 1; i < KEFA_FAULTS_MAX; i++)
+		guess(far, &p);
 	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
-	KUNIT_EXPECT_EQ(test, far_dropped(far, KEFA_DROP_KEY), 264ULL);
-	far_send(far, &p);
+	KUNIT_EXPECT_EQ(test, far_dropped(far, KEFA_DROP_KEY), 363ULL);
+	/* Two keys may have the same hash. */
+	for (i = 0; i < 5 && !far->rdm->stats.deaths; i++)
+		guess(far, &p);
 	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 1ULL);
 	far_take_all(far);
 	rdm_expect_whole(test, far->pair);
+}
+
+/* A request for too much of a region, or without permission, is no guess. */
+static void crowd_ranges(struct kunit *test)
+{
+	struct far *far = far_new(test, &(struct rdm_opts) { .stranger = true });
+	struct far_pkt p = { .type = KEFA_SHORT_RTR_PKT, .window = 1, .n = 1 };
+	unsigned int i;
+
+	p.mem[0] = far_piece(far, FAR_BYTES, 1);
+	for (i = 0; i < 2 * KEFA_FAULTS_MAX; i++)
+		far_send(far, &p);
+	KUNIT_EXPECT_EQ(test, far_dropped(far, KEFA_DROP_RANGE), 2ULL * KEFA_FAULTS_MAX);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
 }
 
 static struct kunit_case crowd_cases[] = {
@@ -553,6 +578,7 @@ static struct kunit_case crowd_cases[] = {
 	KUNIT_CASE(crowd_immediates),
 	KUNIT_CASE(crowd_counter),
 	KUNIT_CASE(crowd_keys),
+	KUNIT_CASE(crowd_ranges),
 	{}
 };
 

@@ -67,9 +67,10 @@ enum kefa_rpeer_state {
  * @ah: address handle of the peer; NULL in KEFA_RPEER_STRANGER, and in KEFA_RPEER_DEAD if the peer
  *	is in no address vector and the device has no work request to it
  * @order: numbers of messages to and from the peer
- * @features: KEFA_FEATURE_RDMA_READ and so on: the lower half of the first word, which has all
+ * @features: KEFA_FEATURE_RDMA_READ and so on: the lowest bits of the first word, which has all
  *	known ones
- * @faults: number of requests that named memory which the peer may not access
+ * @wrong: hash of the last wrong key in a request of the peer
+ * @faults: number of wrong keys in requests of the peer, each different from the one before
  * @served: far.c: of the reads and writes of the ULP that the peer has answered since the last
  *	check, the number of checks that the oldest one has seen, plus 1; 0 if there were none
  * @id: small number that is unique among the endpoint's peers, for traces and keys
@@ -102,7 +103,8 @@ struct kefa_rpeer {
 	u8			gid[16];
 	struct kefa_ah		*ah;
 	struct kefa_order	order;
-	u32			features;
+	u16			features;
+	u16			wrong;
 	u8			faults;
 	u8			served;
 	u32			id;

@@ -58,7 +58,7 @@ enum {
 	KEFA_DRAIN_MAX		= 64,
 	/* Maximum number of RECEIPTs that are due to a peer that isn't ready. */
 	KEFA_OWED_MAX		= 32,
-	/* Number of requests with wrong keys after which a peer in no address vector dies. */
+	/* Number of different wrong keys after which a peer in no address vector dies. */
 	KEFA_FAULTS_MAX		= 64,
 	/* Number of attempts to create an address handle, and milliseconds between them. */
 	KEFA_JOIN_TRIES		= 50,

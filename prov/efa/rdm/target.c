@@ -80,12 +80,18 @@ bool kefa_target_fault(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_
 }
 
 /*
- * Keys can be guessed, and a request that is refused costs its sender nothing. Few of them are the
- * fault of a peer whose region was closed meanwhile.
+ * Keys can be guessed, and a request that is refused costs its sender nothing. All requests to a
+ * region that was closed meanwhile have the same key.
  */
-static void kefa_target_guess(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+static void kefa_target_guess(struct kefa_rdm *rdm, struct kefa_rpeer *peer, u64 key)
 {
-	if (peer->flags & KEFA_RPEER_IMPLICIT && ++peer->faults > KEFA_FAULTS_MAX)
+	const u16 hash = hsiphash_2u32(lower_32_bits(key), upper_32_bits(key),
+				       &rdm->peers.by_src.seed);
+
+	if (!(peer->flags & KEFA_RPEER_IMPLICIT) || peer->wrong == hash)
+		return;
+	peer->wrong = hash;
+	if (++peer->faults > KEFA_FAULTS_MAX)
 		kefa_rdm_kill(rdm, peer, EACCES, 0);
 }
 
@@ -117,10 +123,10 @@ bool kefa_target_check(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const stru
 			.key	= le64_to_cpu(pkt->rma_iov[i].key),
 		};
 		fault = kefa_mr_check(rdm->ep.dom, &mem[i], access);
-		if (fault) {
-			kefa_target_guess(rdm, peer);
+		if (fault == KEFA_FAULT_KEY)
+			kefa_target_guess(rdm, peer, mem[i].key);
+		if (fault)
 			return kefa_target_fault(rdm, peer, fault);
-		}
 	}
 	return true;
 }
