@@ -245,6 +245,73 @@ static void crowd_worst_owed(struct kunit *test)
 	KUNIT_EXPECT_NE(test, peer_dead(far, other), peer_dead(far, third));
 }
 
+/* A peer that isn't ready, and the only one, doesn't die of many short reads. */
+static void crowd_alone(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	unsigned int i, n = 0;
+
+	set_delay(far, 100);
+	for (i = 0; i < KEFA_OWED_MAX + 8; i++)
+		ask_read(far, 0, KEFA_SHORT_RTR_PKT, i + 1, 8, 8);
+	KUNIT_EXPECT_EQ(test, far_take_each(far, 0, KEFA_READRSP_PKT, KEFA_STATUS_RNR),
+			2U * KEFA_OWED_MAX);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
+	while (n < i && kofi_soon(far_take_of(far, 0, KEFA_READRSP_PKT, 0)))
+		n++;
+	KUNIT_EXPECT_EQ(test, n, i);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* Packets that lack copy buffers don't make their peer's delay longer. */
+static void crowd_delay(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct rdm_end *end = &far->pair->end[1];
+	unsigned int i;
+
+	far_friend(far, 1);
+	set_delay(far, 100);
+	far->rdm->backoffs.max_us = 10 * USEC_PER_SEC;
+	KUNIT_EXPECT_EQ(test, park_reads(far, 1), 1U);
+	/* The other peer has all of them. */
+	for (i = 0; i < 20; i++)
+		ask_read(far, 1, KEFA_SHORT_RTR_PKT, i + 1, 4000, 4000);
+	msleep(500);
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&far->rdm->parked), (size_t)1);
+	KUNIT_EXPECT_EQ(test, far_peer(end)->backoff.delay_us, 100U * USEC_PER_MSEC);
+	KUNIT_EXPECT_GT(test, far_take_each(far, 1, KEFA_READRSP_PKT, 0), 8U);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(far_take_of(far, 0, KEFA_READRSP_PKT, 0)));
+	far_take_all(far);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* The ULP's own packets to a peer don't count as data for its reads. */
+static void crowd_own(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct rdm_end *end = &far->pair->end[1];
+	unsigned int i;
+
+	far_friend(far, 1);
+	for (i = 0; i < far->rdm->ts_share / 2 + 4; i++)
+		KUNIT_EXPECT_EQ(test, fi_send(end->ep, far->data, 8, NULL, end->peer, NULL), 0);
+	ask_read(far, 0, KEFA_SHORT_RTR_PKT, 1, 100, 100);
+	KUNIT_EXPECT_EQ(test, far_peer(end)->reads, 1);
+	KUNIT_EXPECT_TRUE(test, far_take(far, KEFA_READRSP_PKT, 0));
+	KUNIT_EXPECT_EQ(test, far_peer(end)->reads, 0);
+	ask_read(far, 0, KEFA_LONGCTS_RTR_PKT, 2, 20000, 4000);
+	KUNIT_ASSERT_TRUE(test, far_take(far, KEFA_READRSP_PKT, 0));
+	say_cts(far, far->hdr.send_id, 16000);
+	KUNIT_EXPECT_EQ(test, far_take_each(far, 0, KEFA_CTSDATA_PKT, 0), 2U);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(end->remote), 20100ULL);
+	KUNIT_EXPECT_EQ(test, far_peer(end)->reads, 0);
+	far_take_all(far);
+	rdm_read_all(end, 0);
+	rdm_expect_whole(test, far->pair);
+}
+
 /* --- requests that wait --- */
 
 /* A request that can't begin isn't read in vain each time. */
@@ -567,6 +634,9 @@ static struct kunit_case crowd_cases[] = {
 	KUNIT_CASE(crowd_parked_stalls),
 	KUNIT_CASE(crowd_worst),
 	KUNIT_CASE(crowd_worst_owed),
+	KUNIT_CASE(crowd_alone),
+	KUNIT_CASE(crowd_delay),
+	KUNIT_CASE(crowd_own),
 	KUNIT_CASE(crowd_no_copy),
 	KUNIT_CASE(crowd_behind),
 	KUNIT_CASE(crowd_renewed),

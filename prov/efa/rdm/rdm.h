@@ -169,9 +169,10 @@ enum kefa_ts_what {
  * @shared: @seg is a part of the mapping of its operation; in KEFA_TS_FETCH it is one of @mr's
  * @whole: the slot has a whole message of the ULP's, which has no other operation
  * @quiet: with @whole, the message has no completion on success
+ * @serves: the packet has data for a reader, and is counted in kefa_rpeer.reads
  *
- * In a free slot @rop, @seg.len, @copy, @err, @what, @again, @has_imm, @ordered, @shared and
- * @whole are clear.
+ * In a free slot @rop, @seg.len, @copy, @err, @what, @again, @has_imm, @ordered, @shared, @whole
+ * and @serves are clear.
  */
 struct kefa_ts {
 	struct kefa_ts		*next;
@@ -210,6 +211,7 @@ struct kefa_ts {
 	bool			shared;
 	bool			whole;
 	bool			quiet;
+	bool			serves;
 };
 
 /**

@@ -628,6 +628,8 @@ static void kefa_target_post(struct kefa_rdm *rdm, struct kefa_ts *ts, struct ke
 	kefa_shake_sign(&rdm->self, ts->peer, pkt);
 	ts->type = pkt->row->type;
 	ts->rop = rop;
+	ts->serves = true;
+	ts->peer->reads++;
 	if (rop)
 		rop->wrs++;
 	kefa_ts_seal(rdm, ts, pkt);
@@ -639,14 +641,17 @@ static void kefa_target_post(struct kefa_rdm *rdm, struct kefa_ts *ts, struct ke
 
 /*
  * Return: whether data for a reader may be posted. A peer that wasn't ready gets a single packet,
- * and the others after that has arrived. If there are several peers, the data of one leaves half of
- * its share of the slots, so that peers that take no data don't have all slots for data.
+ * and the others after that has arrived. If there are several peers, the data for one takes half of
+ * its share of the slots, so that peers that take no data don't have all slots for data. More short
+ * reads than KEFA_OWED_MAX would kill the peer if it isn't ready.
  */
 static bool kefa_target_may_post(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
+	const u32 share = rdm->peers.count < 2 ? rdm->nts : rdm->ts_share / 2;
+
 	if (peer->backoff.delay_us && peer->wrs)
 		return false;
-	return rdm->peers.count < 2 || peer->wrs < rdm->ts_share / 2;
+	return peer->reads < min_t(u32, share, KEFA_OWED_MAX);
 }
 
 /* End the operation of a reader, which gets no more data. */

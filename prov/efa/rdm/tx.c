@@ -139,6 +139,7 @@ void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	if (ts->whole)
 		kefa_ts_tell(rdm, ts);
 	kefa_ts_arrived(ts);
+	kefa_target_served(ts);
 	list_del_init(&ts->list);
 	kefa_ts_clear(ts);
 	kefa_ts_release(rdm, ts);
@@ -664,6 +665,9 @@ void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 		if (ret != -EAGAIN)
 			continue;
 		list_add_tail(&ts->list, &rdm->parked);
+		/* The peer isn't the reason, so its delay doesn't get longer. */
+		if (!peer->backoff.waiting)
+			peer->backoff.delay_us /= 2;
 		kefa_rdm_back_off(rdm, peer);
 	}
 	list_splice_tail(&again, &rdm->parked);

@@ -175,6 +175,20 @@ static __always_inline void kefa_ts_arrived(struct kefa_ts *ts)
 }
 
 /**
+ * kefa_target_served() - note that a packet with data for a reader was delivered, or never will be
+ * @ts: slot of the packet, which may be one of another kind
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static inline void kefa_target_served(struct kefa_ts *ts)
+{
+	if (!ts->serves)
+		return;
+	ts->serves = false;
+	ts->peer->reads--;
+}
+
+/**
  * kefa_ts_renew() - give a send slot the id of its next use
  * @ts: the slot, whose last work request is over
  *
