@@ -253,11 +253,54 @@ static void bounds_shared(struct kunit *test)
 	vfree(out);
 }
 
+/* A message of many packets gets its slots before the end of a stream to its peer. */
+static void bounds_behind(struct kunit *test)
+{
+	const size_t size = 200 * PAGE_SIZE, medium = 50000;
+	struct rdm_pair *pair = rdm_ready_pair(test, &(struct rdm_opts) {
+		.tx_size = 64, .mtu = 4096,
+	});
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
+	const u64 *sent = rdm->stats.sent;
+	struct fi_efa_addr name = pair->end[1].name;
+	u8 *in = vmalloc(size), *out = vmalloc(size);
+	struct fid_ep *ep = pair->end[0].ep;
+	const fi_addr_t peer = pair->end[0].peer;
+	fi_addr_t other;
+	unsigned int n;
+
+	KUNIT_ASSERT_TRUE(test, in && out);
+	name.qpn += 100;
+	KUNIT_EXPECT_EQ(test, fi_av_insert(pair->end[0].av, &name, 1, &other, 0, NULL), 1);
+	rdm->lim.min_read_message = U64_MAX;
+	KUNIT_EXPECT_EQ(test, fi_trecv(pair->end[1].ep, in, size, NULL, FI_ADDR_UNSPEC, 5, 0,
+				       (void *)1), 0);
+	KUNIT_EXPECT_EQ(test, fi_trecv(pair->end[1].ep, pair->in, medium, NULL, FI_ADDR_UNSPEC,
+				       6, 0, (void *)2), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsend(ep, out, size, NULL, peer, 5, (void *)3), 0);
+	for (n = 0; n < 1000 && sent[KEFA_CTSDATA_PKT] < 16 && rdm_step(pair); n++)
+		efake_settle_all();
+	KUNIT_EXPECT_EQ(test, fi_tsend(ep, pair->out, medium, NULL, peer, 6, (void *)4), 0);
+	KUNIT_EXPECT_EQ(test, sent[KEFA_MEDIUM_TAGRTM_PKT], 0ULL);
+	for (n = 0; n < 1000 && !sent[KEFA_MEDIUM_TAGRTM_PKT] && rdm_step(pair); n++)
+		efake_settle_all();
+	kunit_info(test, "%llu packets after %llu of the stream\n", sent[KEFA_MEDIUM_TAGRTM_PKT],
+		   sent[KEFA_CTSDATA_PKT]);
+	KUNIT_EXPECT_GT(test, sent[KEFA_MEDIUM_TAGRTM_PKT], 8ULL);
+	KUNIT_EXPECT_LT(test, sent[KEFA_CTSDATA_PKT], 50ULL);
+	rdm_run(pair);
+	KUNIT_EXPECT_EQ(test, rdm_read_all(&pair->end[0], 0), 2U);
+	KUNIT_EXPECT_EQ(test, rdm_read_all(&pair->end[1], 0), 2U);
+	vfree(in);
+	vfree(out);
+}
+
 static struct kunit_case bounds_cases[] = {
 	KUNIT_CASE(bounds_idle),
 	KUNIT_CASE(bounds_flooded),
 	KUNIT_CASE(bounds_bursts),
 	KUNIT_CASE(bounds_shared),
+	KUNIT_CASE(bounds_behind),
 	{}
 };
 

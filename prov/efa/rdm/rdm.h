@@ -355,7 +355,7 @@ struct kefa_chunk {
  * @ts_nfree: number of free send slots
  * @ts_ctl: number of send slots that are reserved for answers
  * @ts_share: maximum number of send slots of one among several peers
- * @ts_left: number of these that granted data leaves to messages that wait
+ * @ts_left: number of these that granted data leaves to reads and writes that wait
  * @ts_free: free send slots, last used first, because its header is still in the cache
  * @sent: whole messages that were sent and whose completion isn't written yet, oldest first
  * @sent_tail: end of @sent, where the next one is linked

@@ -26,6 +26,17 @@ static inline u32 kefa_tx_room(const struct kefa_rdm *rdm, const struct kefa_rpe
 	return min(room, share > peer->wrs ? share - peer->wrs : 0);
 }
 
+/* Return: the number of slots that the first operation that waits for a peer may need at once. */
+static inline u32 kefa_ts_left(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	if (likely(list_empty(&peer->wait)))
+		return 0;
+	/* A read or write is posted packet by packet, or part by part. */
+	if (list_first_entry(&peer->wait, struct kefa_rop, peer_link)->more & KEFA_ROP_FAR)
+		return rdm->ts_left;
+	return min_t(u32, rdm->ts_share - 1, KEFA_HELD_MAX);
+}
+
 /**
  * kefa_may_stream() - check whether granted data, or a read, may be posted now
  * @rdm: the endpoint
@@ -39,12 +50,10 @@ static inline u32 kefa_tx_room(const struct kefa_rdm *rdm, const struct kefa_rpe
  */
 static inline bool kefa_may_stream(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
-	const u32 left = list_empty(&peer->wait) ? 0 : rdm->ts_left;
-
 	lockdep_assert_held(&rdm->ep.lock);
 	return !peer->backoff.waiting &&
 	       rdm->ts_nfree > rdm->ts_ctl + rdm->nts / KEFA_TX_REQUESTS &&
-	       (rdm->peers.count < 2 || peer->wrs + left < rdm->ts_share);
+	       (rdm->peers.count < 2 || peer->wrs + kefa_ts_left(rdm, peer) < rdm->ts_share);
 }
 
 /**
