@@ -314,6 +314,39 @@ static void crowd_own(struct kunit *test)
 
 /* --- requests that wait --- */
 
+/* The other long requests of a peer that has its share aren't even looked at. */
+static void crowd_unseen(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct fid_mr *mr;
+	unsigned int i;
+	u32 id;
+
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(far->pair->domain, far->mem, FAR_BYTES, FI_REMOTE_WRITE, 0,
+					0, 0, &mr, NULL), 0);
+	for (i = 0; i <= KEFA_TARGETS_PEER; i++)
+		ask_long(far, 0, KEFA_LONGCTS_RTW_PKT, i + 1);
+	KUNIT_ASSERT_TRUE(test, far_take(far, KEFA_CTS_PKT, 0));
+	id = far->hdr.recv_id;
+	for (i = 0; i < 5; i++)
+		far_send(far, &(struct far_pkt) {
+			.type = KEFA_LONGCTS_RTW_PKT, .id = 100 + i, .n = 1,
+			.mem = { { mr->base_addr, 8000, fi_mr_key(mr) } }, .data = far->data,
+			.len = 4000,
+		});
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.waited, 6ULL);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	for (i = 0; i < 3; i++)
+		rdm_expect_nothing(test, &far->pair->end[1]);
+	KUNIT_EXPECT_EQ(test, far_dropped(far, KEFA_DROP_KEY), 0ULL);
+	send_data(far, 0, id, 4000, 4000);
+	for (i = 0; i < 3; i++)
+		rdm_expect_nothing(test, &far->pair->end[1]);
+	KUNIT_EXPECT_EQ(test, far_dropped(far, KEFA_DROP_KEY), 5ULL);
+	KUNIT_EXPECT_TRUE(test, list_empty(&far->rdm->asked));
+	far_take_all(far);
+}
+
 /* A request that can't begin isn't read in vain each time. */
 static void crowd_no_copy(struct kunit *test)
 {
@@ -637,6 +670,7 @@ static struct kunit_case crowd_cases[] = {
 	KUNIT_CASE(crowd_alone),
 	KUNIT_CASE(crowd_delay),
 	KUNIT_CASE(crowd_own),
+	KUNIT_CASE(crowd_unseen),
 	KUNIT_CASE(crowd_no_copy),
 	KUNIT_CASE(crowd_behind),
 	KUNIT_CASE(crowd_renewed),

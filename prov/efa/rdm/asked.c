@@ -136,6 +136,18 @@ static enum kefa_took kefa_asked_one(struct kefa_rdm *rdm, struct kefa_held *hel
 	return KEFA_TOOK_DONE;
 }
 
+/* Return: whether a request needs an operation, unless all of its data is there already. */
+static bool kefa_asked_long(const struct kefa_held *held)
+{
+	const struct kefa_pkt_row *row;
+
+	if (!held->len)
+		return false;
+	row = kefa_row_of(*(const u8 *)held->buf);
+	return row->data == KEFA_DATA_SOME || row->flags & KEFA_ROW_READ ||
+	       row->type == KEFA_LONGCTS_RTR_PKT;
+}
+
 /**
  * kefa_rdm_asked() - handle requests that waited
  * @rdm: the endpoint, enabled
@@ -145,16 +157,26 @@ static enum kefa_took kefa_asked_one(struct kefa_rdm *rdm, struct kefa_held *hel
 void kefa_rdm_asked(struct kefa_rdm *rdm)
 {
 	unsigned int tries = KEFA_ASKED_TRIES, left = KEFA_ASKED_TURN;
+	const struct kefa_rpeer *full = NULL;
 	struct kefa_held *held, *next;
 	LIST_HEAD(later);
+	bool needs;
 
 	lockdep_assert_held(&rdm->ep.lock);
 	list_for_each_entry_safe(held, next, &rdm->asked, link) {
 		if (!left || !tries--)
 			break;
+		needs = kefa_asked_long(held);
+		/* Another one of this peer lacks an operation. */
+		if (needs && held->peer == full) {
+			list_move_tail(&held->link, &later);
+			continue;
+		}
 		list_del_init(&held->link);
 		if (kefa_asked_one(rdm, held) == KEFA_TOOK_NOT) {
 			list_add_tail(&held->link, &later);
+			if (needs && !kefa_target_may_begin(rdm, held->peer))
+				full = held->peer;
 			continue;
 		}
 		held->where = KEFA_HELD_NOT;
