@@ -209,7 +209,7 @@ void kefa_mrq_revoked(struct kefa_mr *mr, int err)
 
 /**
  * kefa_mrq_unread() - complete an invalidation that waited for the end of reads into the region
- * @mr: the region, without such reads; if it wasn't invalidated, or was closed, nothing happens
+ * @mr: the region. If it has new reads, wasn't invalidated, or was closed, nothing happens
  *
  * Context: Process or softirq context, under RCU; doesn't sleep.
  */
@@ -219,7 +219,7 @@ void kefa_mrq_unread(struct kefa_mr *mr)
 	bool late;
 
 	spin_lock_bh(&mrq->lock);
-	late = !list_empty(&mr->late);
+	late = !list_empty(&mr->late) && !atomic_read(&mr->reads);
 	if (late) {
 		list_del_init(&mr->late);
 		kefa_mr_over(mrq, mr);

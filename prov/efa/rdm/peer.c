@@ -497,21 +497,24 @@ int kefa_peers_accept(struct kefa_peers *peers, struct kefa_rpeer *peer, struct 
  *
  * Context: Under @peers->lock.
  * Return: among the peers in no address vector a dead one, else the idle one that was silent for
- * the longest time, or NULL.
+ * the longest time, else a dead one of which messages or completions wait for the ULP, or NULL.
  */
 struct kefa_rpeer *kefa_peers_victim(struct kefa_peers *peers)
 {
-	struct kefa_rpeer *peer, *idle = NULL;
+	struct kefa_rpeer *peer, *idle = NULL, *last = NULL;
 
 	lockdep_assert_held(peers->lock);
 	list_for_each_entry(peer, &peers->lru, lru) {
-		if (peer->state == KEFA_RPEER_DEAD) {
+		if (peer->state == KEFA_RPEER_DEAD && !peer->kept) {
 			idle = peer;
 			break;
 		}
+		if (!last && peer->state == KEFA_RPEER_DEAD)
+			last = peer;
 		if (!idle && kefa_rpeer_idle(peer))
 			idle = peer;
 	}
+	idle = idle ?: last;
 	peers->stats.evicted += !!idle;
 	return idle;
 }
