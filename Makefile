@@ -28,7 +28,7 @@ INTEROP_TESTS = efasim-pci efasim-pci-user efasim-pci-pair efasim-pci-verbs rdm-
 
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 
-.PHONY: modules modules_install install deb check check-more check-blk check-full interop captures quirks coverage fuzz bench bench-check bench-libfabric bench-profile kcsan demo shell lint compile_commands compile_commands.json docs clean help
+.PHONY: modules modules_install install deb check check-more check-blk check-full interop captures quirks coverage fuzz bench bench-check bench-libfabric bench-profile kcsan demo demo-nvme shell lint compile_commands compile_commands.json docs clean help
 
 modules: | kdir
 	$(KBUILD) $@
@@ -151,6 +151,9 @@ bench-profile: packages
 demo: packages
 	@$(BED) demo $(if $(KERNEL),--kernel $(KERNEL))
 
+demo-nvme: packages
+	@$(BED) demo $(if $(KERNEL),--kernel $(KERNEL)) demo-nvme
+
 shell: packages
 	@$(BED) shell $(if $(KERNEL),--kernel $(KERNEL)) $(if $(ROLE),--role $(ROLE)) $(if $(GDB),--gdb)
 
@@ -207,6 +210,7 @@ help:
 	@echo "  bench-libfabric  count the instructions of user space's libfabric"
 	@echo "  bench-profile    count instructions by function (ONLY=\"efa send 8B polled\")"
 	@echo "  demo             run kOFI between two guests with Debian's kernel (KERNEL=stock-newest)"
+	@echo "  demo-nvme        run the kernel's NVMe over fabrics on kofi_rc in the same way"
 	@echo "  shell            start a shell in a guest (KERNEL=stock-6.12, ROLE=a and ROLE=b, GDB=1)"
 	@echo "  lint             run all static checks"
 	@echo "  compile_commands write compile_commands.json, for clangd"

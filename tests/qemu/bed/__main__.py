@@ -180,6 +180,7 @@ def arguments():
     check.add_argument("only", nargs="*", help="boots (kunit, selftest-bugs, ...) or guest tests")
     demo = commands.add_parser("demo")
     demo.add_argument("--kernel", default="stock-6.12", choices=plan.KERNELS)
+    demo.add_argument("name", nargs="?", default="demo", choices=plan.DEMOS)
     guest = commands.add_parser("shell")
     guest.add_argument("--kernel", default="test", choices=plan.KERNELS)
     guest.add_argument("--role", default="", choices=("", "a", "b"))

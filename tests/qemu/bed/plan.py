@@ -225,9 +225,12 @@ def in_turn(boots):
     return [boot for pair in itertools.zip_longest(several, one) for boot in pair if boot]
 
 
-def demo_test(kernel):
-    """The guest test of make demo, on a given kernel."""
-    test = read_tests(tree.QEMU_DIR / "guest" / "demo.sh")[0]
+DEMOS = ("demo", "demo-nvme")
+
+
+def demo_test(name, kernel):
+    """The guest test of make demo or make demo-nvme, on a given kernel."""
+    test = read_tests(tree.QEMU_DIR / "guest" / f"{name}.sh")[0]
     needs = dataclasses.replace(test.needs, kernel=kernel)
     return dataclasses.replace(test, needs=needs)
 

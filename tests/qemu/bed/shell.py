@@ -84,8 +84,8 @@ def why(outcome):
 
 
 def demo(args, logs):
-    """Run tests/qemu/guest/demo.sh on a distribution's kernel, and show its output."""
-    test = plan.demo_test(args.kernel)
+    """Run a demo of tests/qemu/guest on a distribution's kernel, and show its output."""
+    test = plan.demo_test(args.name, args.kernel)
     boot = plan.boot_for([test])
     print(f"demo: the kernel {args.kernel} and modules for it", flush=True)
     try:
