@@ -131,8 +131,10 @@ discovers()
 fio()
 {
 	has_disk nvme0n1 || return
-	host fio --name=job --filename=/dev/nvme0n1 --direct=1 --ioengine=libaio --iodepth=32 \
-		--verify=crc32c --verify_fatal=1 --verify_dump=0 --group_reporting --minimal \
+	# The disk may go at any moment; a file in its place would stay.
+	host fio --name=job --filename=/dev/nvme0n1 --allow_file_create=0 --direct=1 \
+		--ioengine=libaio --iodepth=32 --verify=crc32c --verify_fatal=1 \
+		--verify_dump=0 --group_reporting --minimal \
 		"$@" > /tmp/fio.out 2>&1 && return
 	tail -n 20 /tmp/fio.out | cut -c 1-300 | sed 's/^/# /'
 	return 1
