@@ -420,7 +420,7 @@ static void peer_evicted(struct kunit *test)
 	last->kept = 1;
 	spin_lock_bh(&s->lock);
 	KUNIT_EXPECT_NULL(test, kefa_peers_victim(&s->peers));
-	/* What waits for the ULP is lost only if no other peer can be evicted. */
+	/* Messages that wait for the ULP are lost only if no other peer can be evicted. */
 	kefa_rpeer_set_state(&s->peers, peer[2], KEFA_RPEER_DEAD);
 	KUNIT_EXPECT_PTR_EQ(test, kefa_peers_victim(&s->peers), peer[2]);
 	peer[5]->wrs = 0;
