@@ -212,6 +212,67 @@ static void plain_memory(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
 }
 
+/* Send two pieces of the buffer, the second of which begins after a gap. */
+static ssize_t send_two(struct efa_scene *scene, size_t len, size_t gap, size_t len2)
+{
+	struct fi_msg msg = { .addr = scene->peer, .context = (void *)1 };
+	struct bio_vec bvec[2];
+
+	bvec_set_page(&bvec[0], virt_to_page(scene->buf), len, offset_in_page(scene->buf));
+	bvec_set_page(&bvec[1], virt_to_page(scene->buf + len + gap), len2,
+		      offset_in_page(scene->buf + len + gap));
+	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, bvec, 2, len + len2);
+	return fi_sendmsg(scene->ep, &msg, FI_COMPLETION);
+}
+
+/*
+ * A header and data take the fast path, which doesn't look whether they are adjacent. A piece that
+ * can't be mapped there leaves nothing mapped.
+ */
+static void plain_two(struct kunit *test)
+{
+	static const struct {
+		size_t		len, gap, len2;
+		unsigned int	fail;	/* mapping that fails */
+		unsigned int	maps;
+	} cases[] = {
+		{ 48, 0, 1000, 0, 2 },
+		{ 48, 96, 1000, 0, 2 },
+		{ 48, 96, 1, 0, 2 },
+		{ 1, 96, KEFA_MAX_INLINE, 0, 2 },
+		{ 0, 96, 1000, 0, 1 },
+		{ 1, 96, KEFA_MAX_INLINE - 1, 0, 0 },
+		{ 48, 96, 1000, 1, 2 },
+		{ 48, 96, 1000, 2, 2 },
+	};
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	unsigned int maps = scene->fake->nmaps;
+	struct efake_wr *wr;
+	u8 *got = kunit_kzalloc(test, 1100, GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, got);
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		efa_fill(scene->buf, 4096, i);
+		if (cases[i].fail)
+			efake_fail(scene->fake, EFAKE_DMA_MAP, cases[i].fail, -EIO);
+		KUNIT_ASSERT_EQ(test, send_two(scene, cases[i].len, cases[i].gap, cases[i].len2),
+				0);
+		wr = efake_sent(scene->qp, 0);
+		KUNIT_EXPECT_EQ(test, wr->len, cases[i].len + cases[i].len2);
+		KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps + cases[i].maps);
+		efake_wr_read(wr, got, 1100);
+		KUNIT_EXPECT_MEMEQ(test, got, scene->buf, cases[i].len);
+		KUNIT_EXPECT_MEMEQ(test, got + cases[i].len,
+				   scene->buf + cases[i].len + cases[i].gap, cases[i].len2);
+		efake_wr_done(wr, 0);
+		efa_expect_done(test, scene, 1);
+		KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
+	}
+	KUNIT_EXPECT_EQ(test, send_two(scene, 48, 96, EFAKE_MTU - 47), -EMSGSIZE);
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
+}
+
 /* Both paths refuse the same messages, and a refused message leaves nothing behind. */
 static void plain_refuses(struct kunit *test)
 {
@@ -463,6 +524,7 @@ static struct kunit_case plain_cases[] = {
 	KUNIT_CASE(buffers_on_first_use),
 	KUNIT_CASE_PARAM(plain_says, format_gen_params),
 	KUNIT_CASE(plain_memory),
+	KUNIT_CASE(plain_two),
 	KUNIT_CASE(plain_refuses),
 	KUNIT_CASE(plain_maps_nothing),
 	KUNIT_CASE(plain_slot_again),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The fast path of calls with one contiguous buffer and no special flags: plain calls, and
- * messages with one such buffer. Everything is done under the endpoint's lock, taken once.
+ * messages with one such buffer, or sends with two, which is how a header goes with data.
+ * Everything is done under the endpoint's lock, taken once.
  * The lock keeps the device, and the disabled bottom halves keep the addresses (RCU).
  * Mapping, too, is done under the lock: without an IOMMU it is only arithmetic, and mapping
  * before taking the lock would make all calls slower.
@@ -58,7 +59,9 @@ void kefa_plain_limits(struct kefa_ep *ep)
  * @flags: flags of the message
  * @buf: the buffer
  * @phys: physical address of the buffer, which is contiguous
- * @len: length in bytes
+ * @len: length in bytes, of both buffers
+ * @phys2: physical address of the second buffer of a message
+ * @len2: length of that, or 0
  * @addr: the peer
  * @raddr: address in the peer's memory
  * @rkey: key of the peer's memory
@@ -74,6 +77,8 @@ struct kefa_plain {
 	void		*buf;
 	phys_addr_t	phys;
 	size_t		len;
+	phys_addr_t	phys2;
+	size_t		len2;
 	fi_addr_t	addr;
 	u64		raddr;
 	u64		rkey;
@@ -88,7 +93,18 @@ static __always_inline bool kefa_plain_map(struct kefa_ep *ep, const struct kefa
 	op->nsegs = 1;
 	return (p->msg || kefa_one_piece(p->buf)) &&
 	       kefa_seg_map(ep, &op->seg[0], p->msg ? p->phys : virt_to_phys(p->buf),
-			    p->len, op->dir);
+			    p->len - p->len2, op->dir);
+}
+
+/* Likewise for the second buffer of a message. */
+static __always_inline bool kefa_plain_map2(struct kefa_ep *ep, const struct kefa_plain *p,
+					    struct kefa_op *op)
+{
+	op->nsegs = 2;
+	if (kefa_seg_map(ep, &op->seg[1], p->phys2, p->len2, op->dir))
+		return true;
+	kefa_unmap(ep, op->seg, 1, op->dir);
+	return false;
 }
 
 static __always_inline bool kefa_plain_quiet(const struct kefa_side *side,
@@ -128,7 +144,12 @@ static __always_inline bool kefa_plain_data(struct kefa_ep *ep,
 	}
 	if (!kefa_plain_map(ep, p, op))
 		return false;
-	kefa_wr_sge(wr, op->seg[0].dma, p->len);
+	kefa_wr_sge(wr, op->seg[0].dma, p->len - p->len2);
+	if (!p->len2)
+		return true;
+	if (!kefa_plain_map2(ep, p, op))
+		return false;
+	kefa_wr_sge(wr, op->seg[1].dma, p->len2);
 	return true;
 }
 
@@ -378,6 +399,25 @@ static __always_inline bool kefa_plain_iter(struct kefa_plain *p, const struct i
 	return true;
 }
 
+/*
+ * Set the buffers of @p from an iterator that kefa_plain_iter() has declined. Return: false unless
+ * they are two, which don't fit into a work request.
+ */
+static __always_inline bool kefa_plain_iter2(struct kefa_plain *p, const struct iov_iter *iter)
+{
+	const struct bio_vec *bvec = iter->bvec;
+
+	if (!iov_iter_is_bvec(iter) || iov_iter_rw(iter) != ITER_SOURCE || iter->nr_segs < 2 ||
+	    iter->iov_offset || p->len <= KEFA_MAX_INLINE || p->len <= bvec->bv_len)
+		return false;
+	p->len2 = p->len - bvec->bv_len;
+	if (!bvec->bv_len || p->len2 > bvec[1].bv_len || kefa_dma_p2p(bvec->bv_page) ||
+	    kefa_dma_p2p(bvec[1].bv_page))
+		return false;
+	p->phys2 = page_to_phys(bvec[1].bv_page) + bvec[1].bv_offset;
+	return true;
+}
+
 static ssize_t kefa_plain_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, u64 flags)
 {
 	struct kefa_plain p = {
@@ -389,7 +429,8 @@ static ssize_t kefa_plain_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, u
 	};
 
 	if (likely(!(flags & ~KEFA_SHORT_TX) &&
-		   kefa_plain_iter(&p, &msg->msg_iter, ITER_SOURCE) && kefa_plain_tx(ep, &p)))
+		   (kefa_plain_iter(&p, &msg->msg_iter, ITER_SOURCE) ||
+		    kefa_plain_iter2(&p, &msg->msg_iter)) && kefa_plain_tx(ep, &p)))
 		return 0;
 	return kofi_req_sendmsg(ep, msg, flags);
 }
