@@ -187,8 +187,9 @@ static void kefa_mr_move(const struct kefa_mr *mr, u64 off, void *buf, size_t le
 	}
 }
 
-static enum kefa_fault kefa_mr_copy(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
-				    void *buf, size_t len, bool write)
+/* Copy to or from one piece of memory. */
+static enum kefa_fault kefa_mr_copy_one(struct kefa_domain *dom, const struct kefa_named *mem,
+					u64 off, void *buf, size_t len, bool write)
 {
 	const u64 access = write ? FI_REMOTE_WRITE : FI_REMOTE_READ;
 	enum kefa_fault fault = KEFA_FAULT_KEY;
@@ -201,7 +202,7 @@ static enum kefa_fault kefa_mr_copy(struct kefa_domain *dom, const struct kefa_n
 		/* The key may belong to a later registration, as keys repeat. */
 		if (mr->seq == mem->seq)
 			fault = kefa_mr_judge(mr, mem, access);
-		if (!fault && len)
+		if (!fault)
 			kefa_mr_move(mr, mem->addr - mr->mr_fid.base_addr + off, buf, len, write);
 		read_unlock_bh(&mr->cpu);
 	}
@@ -209,18 +210,38 @@ static enum kefa_fault kefa_mr_copy(struct kefa_domain *dom, const struct kefa_n
 	return fault;
 }
 
+static enum kefa_fault kefa_mr_copy(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
+				    void *buf, size_t len, bool write)
+{
+	enum kefa_fault fault = KEFA_FAULT_NONE;
+	size_t n;
+
+	for (; len && !fault; mem++) {
+		if (off >= mem->len) {
+			off -= mem->len;
+			continue;
+		}
+		n = min_t(u64, len, mem->len - off);
+		fault = kefa_mr_copy_one(dom, mem, off, buf, n, write);
+		buf += n;
+		len -= n;
+		off = 0;
+	}
+	return fault;
+}
+
 /**
- * kefa_mr_write() - write to a region for a peer
+ * kefa_mr_write() - write to regions for a peer
  * @dom: the domain
- * @mem: memory that kefa_mr_check() has allowed to write to
+ * @mem: pieces of memory, each of which kefa_mr_check() has allowed to write to
  * @off: offset in @mem
  * @from: the data
- * @len: length of the data; @off + @len is at most @mem->len
+ * @len: length of the data; @off + @len is at most the length of all pieces
  *
- * The end of the registration waits for this, so @len should be a packet's.
+ * The end of a registration waits for this, so @len should be a packet's.
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: KEFA_FAULT_NONE, or why nothing was written: the registration has ended.
+ * Return: KEFA_FAULT_NONE, or why not all was written: a registration has ended.
  */
 enum kefa_fault kefa_mr_write(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
 			      const void *from, size_t len)
@@ -229,15 +250,15 @@ enum kefa_fault kefa_mr_write(struct kefa_domain *dom, const struct kefa_named *
 }
 
 /**
- * kefa_mr_read() - read a region for a peer
+ * kefa_mr_read() - read regions for a peer
  * @dom: the domain
- * @mem: memory that kefa_mr_check() has allowed to read
+ * @mem: pieces of memory, each of which kefa_mr_check() has allowed to read
  * @off: offset in @mem
  * @to: takes the data
- * @len: number of bytes; @off + @len is at most @mem->len
+ * @len: number of bytes; @off + @len is at most the length of all pieces
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: KEFA_FAULT_NONE, or why nothing was read: the registration has ended.
+ * Return: KEFA_FAULT_NONE, or why not all was read: a registration has ended.
  */
 enum kefa_fault kefa_mr_read(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
 			     void *to, size_t len)

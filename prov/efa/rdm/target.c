@@ -136,25 +136,10 @@ static bool kefa_target_move(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 			     const struct kefa_named *mem, u64 off, void *data, size_t len,
 			     bool write)
 {
-	struct kefa_domain *dom = rdm->ep.dom;
-	enum kefa_fault fault;
-	size_t n;
+	const enum kefa_fault fault = write ? kefa_mr_write(rdm->ep.dom, mem, off, data, len) :
+					      kefa_mr_read(rdm->ep.dom, mem, off, data, len);
 
-	for (; len; mem++) {
-		if (off >= mem->len) {
-			off -= mem->len;
-			continue;
-		}
-		n = min_t(u64, len, mem->len - off);
-		fault = write ? kefa_mr_write(dom, mem, off, data, n) :
-				kefa_mr_read(dom, mem, off, data, n);
-		if (fault)
-			return kefa_target_fault(rdm, peer, fault);
-		data += n;
-		len -= n;
-		off = 0;
-	}
-	return true;
+	return fault ? kefa_target_fault(rdm, peer, fault) : true;
 }
 
 /**
