@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The access of a peer's request to regions of fabric efa, in user space, with sanitizers. The
+ * input is an order and a packet; the packet is parsed, and its memory is checked and accessed as
+ * by target.c. A model that knows each byte of the regions says what must have changed.
+ */
+#include "kernel.h"
+
+#include "../../prov/efa/rdm/packet.c"
+#include "../../prov/efa/rdm/parse.c"
+
+/* --- the kernel and the rest of the provider, as far as mr.h and mr_key.c need them --- */
+
+#define PAGE_SIZE		4096UL
+#define FI_REMOTE_READ		BIT_ULL(0)
+#define FI_REMOTE_WRITE		BIT_ULL(1)
+#define FI_ENOMR		1
+#define GFP_KERNEL		0
+#define min_t(type, a, b)	((type)(a) < (type)(b) ? (type)(a) : (type)(b))
+#define min3(a, b, c)		min_t(size_t, min_t(size_t, a, b), c)
+#define offset_in_page(p)	((unsigned long)(p) & (PAGE_SIZE - 1))
+#define PHYS_PFN(p)		((p) / PAGE_SIZE)
+#define pfn_to_page(pfn)	((struct page *)((pfn) * PAGE_SIZE))
+#define sg_phys(sg)		((sg)->phys)
+#define sg_dma_address(sg)	((sg)->phys)
+#define sg_dma_len(sg)		((sg)->length)
+#define kvcalloc(n, size, gfp)	calloc(n, size)
+#define lockdep_assert_held(lock)
+#define rcu_read_lock()
+#define rcu_read_unlock()
+#define write_lock_bh(lock)	(*(lock) |= 2)
+#define write_unlock_bh(lock)	(*(lock) &= ~2)
+#define read_lock_bh(lock)	(assert(!*(lock)), *(lock) = 1)
+#define read_unlock_bh(lock)	(*(lock) = 0)
+#define atomic_inc(a)		(++*(a))
+#define atomic_dec_and_test(a)	(!--*(a))
+#define kefa_hw_key_slot(key)	((u32)(key) & 0xfffff)
+
+/* For functions of mr.h that aren't called. */
+#define roundup_pow_of_two(n)	(n)
+#define __fls(n)		((n) & 63)
+#define __ffs64(n)		((n) & 63)
+#define kefa_hw_mr_map(mr, sg, nsegs, size)	((int)(nsegs))
+
+#define phys_addr_t	unsigned long
+#define dma_addr_t	unsigned long
+#define rwlock_t	int
+#define spinlock_t	int
+#define atomic_t	int
+#define kefa_walk_fn	int
+
+struct list_head { struct list_head *next, *prev; };
+struct rcu_head { void *next; };
+struct ib_mr { u32 rkey; u64 iova; };
+struct fid_mr { u64 key, base_addr; };
+struct scatterlist { phys_addr_t phys; u32 length; };
+struct page { u8 bytes[PAGE_SIZE]; };
+struct kefa_seg { dma_addr_t dma; phys_addr_t phys; u32 len; };
+struct kefa_dev { spinlock_t lock; u64 page_sizes; bool raw_iova; };
+struct kefa_ep { spinlock_t lock; };
+enum dma_data_direction { DMA_NONE };
+struct fi_mr_alloc_attr;
+struct fi_mr_attr;
+struct fid_domain;
+struct iov_iter;
+struct kofi_cq;
+struct work_struct;
+
+/* The regions by kefa_hw_key_slot(), which the model uses, too. */
+#define SLOTS	5
+
+struct kefa_domain {
+	bool			cpu_rma;
+	struct kefa_dev		*dev;
+	struct kefa_mr		*keys[SLOTS];
+	struct { spinlock_t lock; } mrq;
+};
+
+static struct kefa_mr *xa_load(struct kefa_mr *const (*keys)[SLOTS], u32 slot)
+{
+	return slot < SLOTS ? (*keys)[slot] : NULL;
+}
+
+static int xa_insert(struct kefa_mr *(*keys)[SLOTS], u32 slot, struct kefa_mr *mr, int gfp)
+{
+	if ((*keys)[slot])
+		return -EBUSY;
+	(*keys)[slot] = mr;
+	return 0;
+}
+
+static void xa_erase(struct kefa_mr *(*keys)[SLOTS], u32 slot)
+{
+	(*keys)[slot] = NULL;
+}
+
+static void memcpy_to_page(struct page *page, size_t off, const void *from, size_t len)
+{
+	assert(len && off + len <= PAGE_SIZE);
+	memcpy(page->bytes + off, from, len);
+}
+
+static void memcpy_from_page(void *to, struct page *page, size_t off, size_t len)
+{
+	assert(len && off + len <= PAGE_SIZE);
+	memcpy(to, page->bytes + off, len);
+}
+
+/* Their headers need more of the kernel. */
+#define KOFI_PROVIDER_H
+#define KEFA_DOMAIN_H
+#define KEFA_EP_H
+#define KEFA_MEM_H
+#include "../../prov/efa/mr.h"
+
+static void kefa_mrq_unread(struct kefa_mr *mr)
+{
+}
+
+#include "../../prov/efa/mr_key.c"
+
+/* --- the regions --- */
+
+#define ENTRIES	4
+
+/* Memory of the entries, in pages, is apart, so that the sanitizer detects accesses beyond it. */
+static const struct {
+	u32	key;
+	u64	base;
+	u64	access;
+	u32	off[ENTRIES];	/* in the first page */
+	u32	len[ENTRIES];
+} layout[] = {
+	{ 0x00100000, 0x10000, FI_REMOTE_READ | FI_REMOTE_WRITE,
+	  { 4000, 0, 100, 4095 }, { 96, 4096, 50, 5000 } },
+	{ 0x00200001, 0, FI_REMOTE_READ, { 10 }, { 9000 } },
+	{ 0x00000002, 0 - 5000ULL, FI_REMOTE_READ | FI_REMOTE_WRITE, { 96, 0 }, { 4000, 1 } },
+	{ 0x00000003, 0x20000, FI_REMOTE_WRITE, { 0 }, { 0 } },
+	{ 0x00f00004, 0x30000, FI_REMOTE_READ | FI_REMOTE_WRITE, { 1 }, { 4095 } },
+};
+
+#define REGIONS	ARRAY_SIZE(layout)
+#define LONGEST	10000
+
+static struct kefa_dev dev;
+static struct kefa_domain dom = { .cpu_rma = true, .dev = &dev };
+static struct kefa_mr mrs[REGIONS];
+static struct scatterlist lists[REGIONS][ENTRIES];
+/* The bytes of each region before the access. */
+static u8 before[REGIONS][LONGEST];
+
+static void make_region(u32 i)
+{
+	struct ib_mr ibmr = { layout[i].key };
+	const struct kefa_frmr fr = { .mr = &ibmr };
+	struct kefa_mr *mr = &mrs[i];
+	void *pages;
+	u32 j, bytes;
+
+	mr->dom = &dom;
+	mr->sg = lists[i];
+	mr->max_ents = ENTRIES;
+	mr->granted = layout[i].access;
+	mr->mr_fid = (struct fid_mr) { layout[i].key, layout[i].base };
+	for (j = 0; j < ENTRIES && (!j || layout[i].len[j]); j++) {
+		bytes = layout[i].off[j] + layout[i].len[j];
+		bytes = ((bytes + PAGE_SIZE - 1) / PAGE_SIZE ?: 1) * PAGE_SIZE;
+		if (posix_memalign(&pages, PAGE_SIZE, bytes))
+			abort();
+		memset(pages, 0xa5, bytes);
+		mr->sg[j].phys = (phys_addr_t)pages + layout[i].off[j];
+		mr->sg[j].length = layout[i].len[j];
+		mr->len += layout[i].len[j];
+	}
+	mr->nents = j;
+	mr->nsegs = j;
+	if (kefa_mr_ends_alloc(mr) || kefa_mr_publish(mr, &fr))
+		abort();
+	kefa_mr_ends_set(mr);
+	kefa_mr_set_open(mr, true);
+}
+
+/* Address of a byte of a region; for the model alone. */
+static u8 *byte_at(u32 i, u64 off)
+{
+	const struct scatterlist *sg = lists[i];
+
+	for (; off >= sg->length; sg++)
+		off -= sg->length;
+	return (u8 *)sg->phys + off;
+}
+
+/* --- the model --- */
+
+/* Return: the result that kefa_mr_check() must have. */
+static enum kefa_fault model_fault(const struct kefa_named *mem, u64 access, u32 *region)
+{
+	u32 i;
+
+	for (i = 0; i < REGIONS && layout[i].key != mem->key; i++)
+		;
+	*region = i;
+	if (i == REGIONS || !mrs[i].open)
+		return KEFA_FAULT_KEY;
+	if (!(layout[i].access & access))
+		return KEFA_FAULT_ACCESS;
+	/* Memory may begin at the end of the region if it is empty. */
+	if (mem->addr - layout[i].base > mrs[i].len ||
+	    mem->len > mrs[i].len - (mem->addr - layout[i].base))
+		return KEFA_FAULT_RANGE;
+	return KEFA_FAULT_NONE;
+}
+
+static void remember(void)
+{
+	u32 i;
+	u64 off;
+
+	for (i = 0; i < REGIONS; i++)
+		for (off = 0; off < mrs[i].len; off++)
+			before[i][off] = *byte_at(i, off);
+}
+
+/* Check what an access of @len bytes at @off has done, of which @first bytes are allowed. */
+static void check_access(const struct kefa_named *mem, const u32 *region, u64 off, u8 *data,
+			 size_t len, size_t first, bool write)
+{
+	size_t i;
+	u64 at;
+	u32 r;
+
+	for (i = 0; i < len; i++, off++) {
+		while (off >= mem->len) {
+			off -= mem->len;
+			mem++;
+			region++;
+		}
+		at = mem->addr - layout[*region].base + off;
+		/* Later pieces may write to the same bytes, so the last ones count. */
+		if (i < first && write)
+			before[*region][at] = data[i];
+		if (i < first && !write)
+			assert(data[i] == before[*region][at]);
+	}
+	for (r = 0; r < REGIONS; r++)
+		for (at = 0; at < mrs[r].len; at++)
+			assert(*byte_at(r, at) == before[r][at]);
+}
+
+/* The device may write to what follows @off in its piece, and in its entry. */
+static void check_reach(const struct kefa_named *mem, const u32 *region, u64 off, size_t len,
+			size_t first)
+{
+	struct kefa_seg seg;
+	struct kefa_mr *mr;
+	u64 at;
+
+	if (!len)
+		return;
+	for (; off >= mem->len; mem++, region++)
+		off -= mem->len;
+	len = min_t(u64, len, mem->len - off);
+	if (kefa_mr_reach(&dom, mem, off, len, &seg, &mr)) {
+		assert(!first);
+		return;
+	}
+	assert(first && seg.len && seg.len <= len && mr == &mrs[*region] && mr->reads == 1);
+	at = mem->addr - layout[*region].base + off;
+	assert((u8 *)seg.phys == byte_at(*region, at));
+	assert((u8 *)seg.phys + seg.len - 1 == byte_at(*region, at + seg.len - 1));
+	kefa_mr_unreach(mr);
+}
+
+/* --- requests --- */
+
+#define ROOM	9000
+
+/* Number of accepted requests by type, of faults by reason, and of accesses that were stopped. */
+#define PASSED	(KEFA_PKT_TYPES + 4 + 1)
+static unsigned long passed[PASSED];
+
+/*
+ * First bytes of the input: what happens between the check and the access, and the offset of an
+ * access by data that comes later.
+ */
+struct order {
+	u8	ends;		/* bit 0: the registration of @region ends */
+	u8	renewed;	/* bit 0: it begins anew, with the same key */
+	u8	region;
+	u8	sum;		/* bit 0: make the packet's length the sum of its pieces */
+	__le32	off;
+};
+
+/* Return: the number of bytes in pieces before the first one of a region that has changed. */
+static size_t stops_at(const struct kefa_named *mem, const u32 *region, u32 n, u32 changed, u64 off,
+		       size_t len)
+{
+	u64 at = 0;
+	u32 i;
+
+	for (i = 0; i < n; at += mem[i++].len)
+		if (region[i] == changed && at + mem[i].len > off && mem[i].len)
+			return at > off ? min_t(u64, at - off, len) : 0;
+	return len;
+}
+
+static void carry_out(const struct order *order, const struct kefa_pkt *pkt)
+{
+	const bool write = pkt->row->data != KEFA_DATA_NONE || pkt->row->flags & KEFA_ROW_READ;
+	const u64 access = write ? FI_REMOTE_WRITE : FI_REMOTE_READ;
+	const u32 changed = order->region % REGIONS;
+	struct kefa_named mem[KEFA_IOV_MAX];
+	enum kefa_fault fault, expected;
+	u32 region[KEFA_IOV_MAX], i;
+	static u8 data[ROOM];
+	size_t len, first;
+	u64 off;
+
+	for (i = 0; i < pkt->rma_iov_count; i++) {
+		mem[i] = (struct kefa_named) {
+			.addr	= le64_to_cpu(pkt->rma_iov[i].addr),
+			.len	= le64_to_cpu(pkt->rma_iov[i].len),
+			.key	= le64_to_cpu(pkt->rma_iov[i].key),
+		};
+		fault = kefa_mr_check(&dom, &mem[i], access);
+		expected = model_fault(&mem[i], access, &region[i]);
+		assert(fault == expected);
+		if (fault) {
+			passed[KEFA_PKT_TYPES + fault]++;
+			return;
+		}
+	}
+	passed[pkt->row->type]++;
+	/* The data of the request, or any that comes later; the parser has checked the sum. */
+	off = pkt->msg_length ? le32_to_cpu(order->off) % (pkt->msg_length + 1) : 0;
+	len = min_t(u64, pkt->msg_length - off, sizeof(data));
+	for (i = 0; i < len; i++)
+		data[i] = i * 7 + off + 1;
+	remember();
+	if (order->ends & 1)
+		kefa_mr_set_open(&mrs[changed], false);
+	if (order->renewed & 1)
+		kefa_mr_set_open(&mrs[changed], true);
+	first = (order->ends | order->renewed) & 1 ?
+		stops_at(mem, region, pkt->rma_iov_count, changed, off, len) : len;
+	if (pkt->row->flags & KEFA_ROW_READ)
+		check_reach(mem, region, off, len, first);
+	fault = write ? kefa_mr_write(&dom, mem, off, data, len) :
+			kefa_mr_read(&dom, mem, off, data, len);
+	assert(!fault == (first == len));
+	passed[KEFA_PKT_TYPES + 4] += !!fault;
+	check_access(mem, region, off, data, len, first, write);
+	kefa_mr_set_open(&mrs[changed], true);
+}
+
+/* Few changes of a packet would be accepted otherwise. */
+static void repair(u8 *packet, size_t len)
+{
+	struct kefa_longcts_rtw_hdr *hdr = (void *)packet;
+	const struct kefa_pkt_row *row = len < sizeof(*hdr) ? NULL : kefa_row_of(*packet);
+	u64 sum = 0;
+	u32 i;
+
+	if (!row || !(row->flags & KEFA_ROW_TOTAL) ||
+	    le32_to_cpu(hdr->rma_iov_count) > (len - sizeof(*hdr)) / sizeof(*hdr->rma_iov))
+		return;
+	for (i = 0; i < le32_to_cpu(hdr->rma_iov_count); i++)
+		sum += le64_to_cpu(hdr->rma_iov[i].len);
+	hdr->msg_length = cpu_to_le64(sum);
+}
+
+static void parse(u8 *in, size_t len)
+{
+	struct order order;
+	struct kefa_pkt pkt;
+	u32 i;
+
+	if (!mrs[0].dom)
+		for (i = 0; i < REGIONS; i++)
+			make_region(i);
+	if (len < sizeof(order))
+		return;
+	memcpy(&order, in, sizeof(order));
+	in += sizeof(order);
+	len -= sizeof(order);
+	if (order.sum & 1)
+		repair(in, len);
+	if (!kefa_parse(in, len, &pkt) && pkt.row->flags & KEFA_ROW_RMA &&
+	    !(pkt.row->flags & KEFA_ROW_ORDERED) && pkt.rma_iov_count)
+		carry_out(&order, &pkt);
+}
+
+#include "drive.h"
