@@ -54,6 +54,7 @@ struct et;
  * @run: runs the case
  * @bind: flags for binding the CQ, besides the directions
  * @rdm: the ends are of fabric efa, with tags, and not of efa-direct, with RMA
+ * @rma: with @rdm, the ends have RMA, too
  * @alone: run only if requested by name, because it needs a removal, or no
  *         faults, or takes long
  */
@@ -62,6 +63,7 @@ struct et_case {
 	void		(*run)(struct et *t);
 	u64		bind;
 	bool		rdm;
+	bool		rma;
 	bool		alone;
 };
 
@@ -131,5 +133,6 @@ extern const struct et_case et_life_cases[];
 extern const struct et_case et_removal_cases[];
 extern const struct et_case et_peer_cases[];
 extern const struct et_case et_rdm_cases[];
+extern const struct et_case et_far_cases[];
 
 #endif /* KOFI_EFA_TEST_H */

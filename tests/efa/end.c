@@ -7,16 +7,16 @@
 
 #define ET_SMALL	SZ_64K
 
-static int et_find(struct et_end *end, const char *device, bool rdm)
+static int et_find(struct et_end *end, const char *device, const struct et_case *test)
 {
 	struct fi_info *hints;
 	int ret;
 
 	hints = fi_allocinfo_for(FI_EFA_PROV_NAME,
-				 rdm ? FI_EFA_FABRIC : FI_EFA_FABRIC_DIRECT, device);
+				 test->rdm ? FI_EFA_FABRIC : FI_EFA_FABRIC_DIRECT, device);
 	if (!hints)
 		return -ENOMEM;
-	hints->caps = FI_MSG | (rdm ? FI_TAGGED : FI_RMA);
+	hints->caps = FI_MSG | (test->rdm ? FI_TAGGED : FI_RMA) | (test->rma ? FI_RMA : 0);
 	hints->mode = FI_RX_CQ_DATA;
 	hints->ep_attr->type = FI_EP_RDM;
 	ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &end->info);
@@ -57,7 +57,7 @@ int et_open(struct et_end *end, const char *device, const struct et_case *test)
 	end->small = alloc_pages_exact(ET_SMALL, GFP_KERNEL | __GFP_ZERO);
 	if (!end->buf || !end->small)
 		return -ENOMEM;
-	ret = et_find(end, device, test->rdm);
+	ret = et_find(end, device, test);
 	return ret ?: et_open_objects(end, test->bind);
 }
 

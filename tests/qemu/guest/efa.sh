@@ -5,11 +5,12 @@
 # host-root: yes
 # host-tools: rdma ip
 # modules: dummy
-# timeout: 400
+# timeout: 500
 # kmemleak: yes
 #
 # The EFA provider on soft devices: every case between two devices and on a single one, with
-# and without faults; devices that are removed under load and come back.
+# and without faults; devices that are removed under load and come back. Regions of fabric efa are
+# closed under load, by each way that reads and writes may go.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/efa.sh
@@ -38,8 +39,37 @@ modprobe kofi_efa_test
 run "two devices" es0 es1
 at_length && run "one device" es0 es0
 
+# able NONE|READ|ALL|AUTO: have the provider use these operations of the devices from now on
+able()
+{
+	echo "$1" > /sys/module/kofi_efa/parameters/rdma
+	for device in es0 es1; do
+		echo $device > /sys/kernel/debug/kofi_efa/probe
+	done
+}
+
+# far WHAT CASE...: reads and writes of fabric efa by packets, read by the target, by the devices
+far()
+{
+	far_what=$1
+	shift
+	# Nothing answers a packet with a wrong key.
+	echo 2 > /sys/module/kofi_efa/parameters/rma_timeout
+	for able in none read all; do
+		able $able
+		for far in "$@"; do
+			run "$far_what, RDMA $able" es0 es1 "$far"
+		done
+	done
+	able auto
+	echo 30 > /sys/module/kofi_efa/parameters/rma_timeout
+}
+
+far "two devices" far_sizes far_data far_refused far_closed
+
 set_faults reorder=300 duplicate=50 drop=30 delay=50 rnr=20
 run "with faults" es0 es1
+far "with faults" far_closed
 for knob in reorder duplicate drop delay rnr; do
 	check "$knob did something" [ "$(injected $knob)" -gt 0 ]
 done
