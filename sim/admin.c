@@ -245,6 +245,7 @@ static struct efasim_qp *alloc_qp(const struct efasim_qp_params *params)
 	qp->sq_depth = roundup_pow_of_two(max(params->sq_depth, 1U));
 	qp->rq_depth = roundup_pow_of_two(max(params->rq_depth, 1U));
 	qp->llq = params->llq;
+	qp->unsolicited = params->unsolicited;
 	if (!qp->llq)
 		qp->sq = kvcalloc(qp->sq_depth, sizeof(*qp->sq), GFP_KERNEL);
 	qp->ops = kvcalloc(qp->sq_depth, sizeof(*qp->ops), GFP_KERNEL);

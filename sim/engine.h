@@ -107,6 +107,7 @@ struct efasim_limits {
 	u32 subs;		/* rings of a completion queue, at most EFASIM_MAX_SUBS */
 	bool rdma_read;
 	bool rdma_write;
+	bool unsolicited;	/* queue pairs may have efasim_qp_params.unsolicited */
 };
 
 /*
@@ -237,6 +238,7 @@ struct efasim_cqe {
 	u8 op;
 	bool recv;
 	bool has_imm;
+	bool unsolicited;	/* of a write that took no receive */
 	const u8 *src_gid;	/* sender of a receive; NULL if flushed */
 };
 
@@ -324,6 +326,7 @@ struct efasim_qp {
 	u32 qkey;
 	u32 sq_psn;
 	u8 rnr_retry;
+	bool unsolicited;
 	struct efasim_cq *send_cq;
 	struct efasim_cq *recv_cq;
 
@@ -495,6 +498,7 @@ struct efasim_qp_params {
 	const void __iomem *llq;	/* @sq_depth entries, or NULL */
 	struct efasim_cq *send_cq;
 	struct efasim_cq *recv_cq;
+	bool unsolicited;	/* writes with immediate data take no receive */
 };
 
 struct efasim_cq_params {

@@ -186,7 +186,8 @@ static void fill_cqe(struct efasim_rx_cdesc_ex *d, const struct efasim_cqe *cqe,
 		FIELD_PREP(EFASIM_CQE_Q_TYPE,
 			   cqe->recv ? EFASIM_Q_RECV : EFASIM_Q_SEND) |
 		FIELD_PREP(EFASIM_CQE_OP_TYPE, cqe->op) |
-		FIELD_PREP(EFASIM_CQE_HAS_IMM, cqe->recv && cqe->has_imm);
+		FIELD_PREP(EFASIM_CQE_HAS_IMM, cqe->recv && cqe->has_imm) |
+		FIELD_PREP(EFASIM_CQE_UNSOLICITED, cqe->recv && cqe->unsolicited);
 	if (!cqe->recv)
 		return;
 	base->length = cpu_to_le16(cqe->length);

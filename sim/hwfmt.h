@@ -110,6 +110,7 @@ struct efasim_rx_desc {
 #define EFASIM_CQE_Q_TYPE	GENMASK(2, 1)
 #define EFASIM_CQE_HAS_IMM	BIT(3)
 #define EFASIM_CQE_OP_TYPE	GENMASK(6, 4)
+#define EFASIM_CQE_UNSOLICITED	BIT(7)
 #define EFASIM_Q_SEND		1
 #define EFASIM_Q_RECV		2
 

@@ -61,6 +61,10 @@ static bool rdma_write = true;
 module_param(rdma_write, bool, 0644);
 MODULE_PARM_DESC(rdma_write, "whether the device supports RDMA write");
 
+static bool unsolicited;
+module_param(unsolicited, bool, 0644);
+MODULE_PARM_DESC(unsolicited, "whether writes with immediate data to PCI functions take no receive, if the program asks for that");
+
 static bool udp_only;
 module_param(udp_only, bool, 0644);
 MODULE_PARM_DESC(udp_only, "use UDP also between devices of this kernel");
@@ -88,6 +92,7 @@ static int read_limits(struct efasim_limits *l)
 		.vectors = num_online_cpus(),
 		.rdma_read = rdma_read,
 		.rdma_write = rdma_write,
+		.unsolicited = unsolicited,
 	};
 	/* Queue pair numbers, request ids and depths have 16 bits, indices in keys 20. */
 	if (!l->max_qp || l->max_qp > 0x8000 || !l->max_pd ||

@@ -43,6 +43,7 @@ static u16 efasim_dev_slid(struct efasim_dev *dev, u32 pdn, const u8 *gid)
 	return ah->number;
 }
 
+/* @rqe: the receive, or NULL for a write that took none. */
 static void efasim_dev_complete_recv(struct efasim_qp *qp,
 				     const struct efasim_rqe *rqe,
 				     const struct efasim_pkt *pkt, u8 op,
@@ -51,7 +52,7 @@ static void efasim_dev_complete_recv(struct efasim_qp *qp,
 	struct efasim_cqe cqe = {
 		.qpn = qp->qpn,
 		.serial = qp->serial,
-		.req_id = rqe->req_id,
+		.req_id = rqe ? rqe->req_id : 0,
 		.src_qpn = pkt->src_qpn,
 		.ah = efasim_dev_slid(qp->dev, qp->pdn, pkt->src_gid),
 		.length = length,
@@ -60,10 +61,12 @@ static void efasim_dev_complete_recv(struct efasim_qp *qp,
 		.status = status,
 		.op = op,
 		.recv = true,
+		.unsolicited = !rqe,
 		.src_gid = pkt->src_gid,
 	};
 
-	qp->rq_cons += rqe->num_sge;
+	if (rqe)
+		qp->rq_cons += rqe->num_sge;
 	if (!status) {
 		efasim_count(qp->dev, EFASIM_S_recv_wrs);
 		efasim_add(qp->dev, EFASIM_S_recv_bytes, length);
@@ -170,8 +173,8 @@ static enum efasim_status efasim_dev_take_write(struct efasim_dev *dev,
 	/* Don't report a length to the host that no device can have written. */
 	if (pkt->rlen > dev->limits.max_rdma_size)
 		return EFASIM_REMOTE_BAD_LENGTH;
-	if (imm && (!efasim_dev_next_recv(qp, &rqe) ||
-		    efasim_fault(dev, EFASIM_F_rnr))) {
+	if (imm && !qp->unsolicited && (!efasim_dev_next_recv(qp, &rqe) ||
+					efasim_fault(dev, EFASIM_F_rnr))) {
 		efasim_count(dev, EFASIM_S_rnr_nak_sent);
 		return EFASIM_RNR;
 	}
@@ -184,8 +187,9 @@ static enum efasim_status efasim_dev_take_write(struct efasim_dev *dev,
 	}
 	efasim_add(dev, EFASIM_S_rdma_write_recv_bytes, pkt->length);
 	if (imm)
-		efasim_dev_complete_recv(qp, &rqe, pkt, EFASIM_OP_WRITE,
-					 pkt->rlen, EFASIM_OK);
+		efasim_dev_complete_recv(qp, qp->unsolicited ? NULL : &rqe,
+					 pkt, EFASIM_OP_WRITE, pkt->rlen,
+					 EFASIM_OK);
 	return EFASIM_OK;
 }
 

@@ -121,12 +121,13 @@ struct efasim_acq_hdr {
 
 #define EFASIM_QP_TYPE_UD		1
 #define EFASIM_QP_TYPE_SRD		2
+#define EFASIM_QP_UNSOLICITED		BIT(2)
 
 struct efasim_create_qp_cmd {
 	struct efasim_aq_hdr hdr;
 	__le16 pd;
 	u8 type;
-	u8 flags;		/* none of them is supported */
+	u8 flags;		/* EFASIM_QP_UNSOLICITED at most */
 	__le64 sq_addr;
 	__le64 rq_addr;
 	__le32 send_cq;
@@ -352,6 +353,7 @@ struct efasim_feature_cmd {
 #define EFASIM_CAP_RDMA_READ		BIT(0)
 #define EFASIM_CAP_RNR_RETRY		BIT(1)
 #define EFASIM_CAP_RDMA_WRITE		BIT(3)
+#define EFASIM_CAP_UNSOLICITED		BIT(4)
 
 struct efasim_device_attr {
 	__le64 features;

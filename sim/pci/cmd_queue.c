@@ -58,9 +58,10 @@ static int qp_params(struct efasim_fn *fn, const struct efasim_create_qp_cmd *cm
 	struct efasim_pcq *send_cq = find_cq(fn, le32_to_cpu(cmd->send_cq));
 	struct efasim_pcq *recv_cq = find_cq(fn, le32_to_cpu(cmd->recv_cq));
 	const struct efasim_limits *limits = &fn->eng.limits;
+	const u8 flags = limits->unsolicited ? EFASIM_QP_UNSOLICITED : 0;
 	int sq, rq = 0;
 
-	if (cmd->flags || !send_cq || !recv_cq ||
+	if (cmd->flags & ~flags || !send_cq || !recv_cq ||
 	    !uar_is_valid(fn, cmd->uar) ||
 	    !xa_load(&fn->eng.pds, le16_to_cpu(cmd->pd)) ||
 	    (cmd->type != EFASIM_QP_TYPE_UD && cmd->type != EFASIM_QP_TYPE_SRD))
@@ -81,6 +82,7 @@ static int qp_params(struct efasim_fn *fn, const struct efasim_create_qp_cmd *cm
 		.rq_addr = le64_to_cpu(cmd->rq_addr),
 		.send_cq = send_cq->hw,
 		.recv_cq = recv_cq->hw,
+		.unsolicited = cmd->flags & EFASIM_QP_UNSOLICITED,
 	};
 	return 0;
 }

@@ -24,6 +24,7 @@ void efasim_fn_limits(const struct efasim_fn *fn, struct efasim_limits *limits)
 	limits->subs = first ? EFASIM_MAX_SUBS : 1;
 	limits->rdma_read &= !first;
 	limits->rdma_write &= !first;
+	limits->unsolicited &= limits->rdma_write;
 }
 
 static void device_attr(struct efasim_fn *fn, struct efasim_device_attr *a)
@@ -35,6 +36,8 @@ static void device_attr(struct efasim_fn *fn, struct efasim_device_attr *a)
 		caps |= EFASIM_CAP_RDMA_READ;
 	if (l->rdma_write)
 		caps |= EFASIM_CAP_RDMA_WRITE;
+	if (l->unsolicited)
+		caps |= EFASIM_CAP_UNSOLICITED;
 	a->features = cpu_to_le64(GENMASK(EFASIM_FEATURES - 1,
 					  EFASIM_FEATURE_DEVICE));
 	a->page_sizes = cpu_to_le64(PAGE_SIZES);

@@ -493,6 +493,43 @@ static void engine_lying_length(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->a.cq.received, 1);
 }
 
+/* To a queue pair with unsolicited write receives, a write takes none and needs none. */
+static void engine_unsolicited(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct efasim_mr *mr = efasim_adm_alloc_mr(&p->a.dev, p->a.pdn, 1);
+	struct efasim_pkt pkt = forge(&p->b, &p->a, EFASIM_PKT_WRITE);
+	void *page = kunit_kzalloc(test, PAGE_SIZE, GFP_KERNEL);
+	const u16 cons = p->a.qp->rq_cons;
+	u32 n;
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	pkt.rkey = mr->index | KEY_STEP;
+	reg(&p->a, mr, pkt.rkey, EFASIM_ACCESS_REMOTE_WRITE,
+	    virt_to_phys(page));
+	KUNIT_ASSERT_EQ(test, p->a.cq.status, EFASIM_OK);
+	pkt.flags = EFASIM_PKT_F_IMM;
+	pkt.raddr = IOVA;
+	input(&p->a, &pkt);
+	KUNIT_EXPECT_EQ(test, p->a.cq.received, 0);
+	p->a.qp->unsolicited = true;
+	n = p->a.hw_cq->sub[0].cons;
+	pkt.seq++;
+	input(&p->a, &pkt);
+	KUNIT_EXPECT_EQ(test, p->a.cq.received, 1);
+	KUNIT_EXPECT_EQ(test, p->a.qp->rq_cons, cons);
+	KUNIT_EXPECT_TRUE(test, p->a.cqes[n % CQ_DEPTH].common.flags & EFASIM_CQE_UNSOLICITED);
+	/* Messages take receives as before. */
+	post_recvs(&p->a, 1);
+	n++;
+	pkt = forge(&p->b, &p->a, EFASIM_PKT_SEND);
+	pkt.seq = 3;
+	input(&p->a, &pkt);
+	KUNIT_EXPECT_EQ(test, p->a.cq.received, 2);
+	KUNIT_EXPECT_EQ(test, p->a.qp->rq_cons, (u16)(cons + 1));
+	KUNIT_EXPECT_FALSE(test, p->a.cqes[n % CQ_DEPTH].common.flags & EFASIM_CQE_UNSOLICITED);
+}
+
 /* Return: memory of all packets that wait for @gid's acknowledgment, in bytes. */
 static size_t pinned(struct end *end, const u8 *gid)
 {
@@ -764,6 +801,7 @@ static struct kunit_case efasim_engine_cases[] = {
 	KUNIT_CASE(engine_no_ring),
 	KUNIT_CASE(engine_keys),
 	KUNIT_CASE(engine_lying_length),
+	KUNIT_CASE(engine_unsolicited),
 	KUNIT_CASE(engine_greedy_stranger),
 	KUNIT_CASE(engine_many_strangers),
 	KUNIT_CASE_PARAM(engine_fault, sent_with_gen_params),

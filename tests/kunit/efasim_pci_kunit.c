@@ -216,6 +216,27 @@ static void pci_first_attr(struct kunit *test)
 	expect_attr(test, 2, 0);
 }
 
+/* Unsolicited write receives are an option of the module, and then of each queue pair. */
+static void pci_unsolicited(struct kunit *test)
+{
+	struct host *h = test->priv;
+	struct efasim_pqp *qp;
+
+	h->fn.eng.limits.unsolicited = true;
+	KUNIT_ASSERT_EQ(test, get_feature_of(h, EFASIM_FEATURE_DEVICE), 0);
+	KUNIT_EXPECT_TRUE(test, le32_to_cpu(h->resp.feature.device.caps) & EFASIM_CAP_UNSOLICITED);
+	KUNIT_ASSERT_EQ(test, create_cq_as(h, DEPTH, 4, 0), 0);
+	fill_create_qp(h);
+	h->cmd.create_qp.flags = EFASIM_QP_UNSOLICITED << 1;
+	KUNIT_EXPECT_EQ(test, run(h, EFASIM_AQ_CREATE_QP), -EINVAL);
+	fill_create_qp(h);
+	h->cmd.create_qp.flags = EFASIM_QP_UNSOLICITED;
+	KUNIT_ASSERT_EQ(test, run(h, EFASIM_AQ_CREATE_QP), 0);
+	qp = find_qp(&h->fn, h->resp.create_qp.handle);
+	KUNIT_ASSERT_NOT_NULL(test, qp);
+	KUNIT_EXPECT_TRUE(test, qp->hw->unsolicited);
+}
+
 /* Complete an invalid send and a flushed receive. Their entries are @apart. */
 static void expect_rings(struct kunit *test, u32 apart)
 {
@@ -296,6 +317,9 @@ static void pci_bad_queues(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, run(h, EFASIM_AQ_CREATE_QP), -EINVAL);
 	fill_create_qp(h);
 	c->rq_size = cpu_to_le32(DEPTH * sizeof(struct efasim_rx_desc) + 1);
+	KUNIT_EXPECT_EQ(test, run(h, EFASIM_AQ_CREATE_QP), -EINVAL);
+	fill_create_qp(h);
+	c->flags = EFASIM_QP_UNSOLICITED;
 	KUNIT_EXPECT_EQ(test, run(h, EFASIM_AQ_CREATE_QP), -EINVAL);
 	KUNIT_EXPECT_EQ(test, run(h, EFASIM_AQ_OPS), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, run(h, 0), -EBADRQC);
@@ -586,6 +610,7 @@ static void pci_exit(struct kunit_suite *suite)
 
 static struct kunit_case pci_cases[] = {
 	KUNIT_CASE(pci_attr),
+	KUNIT_CASE(pci_unsolicited),
 	KUNIT_CASE(pci_rings),
 	KUNIT_CASE(pci_objects),
 	KUNIT_CASE(pci_bad_queues),
