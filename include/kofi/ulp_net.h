@@ -35,6 +35,13 @@ struct kulp_net {
 };
 
 /**
+ * kulp_net_here() - check that a task means the network that connections and listeners use
+ * Context: Process.
+ * Return: whether the task is in the first network namespace, and not in a container.
+ */
+bool kulp_net_here(void);
+
+/**
  * kulp_net_init() - initialize a connection or listener, once
  * @net: the connection
  * Context: Any.

@@ -248,6 +248,10 @@ static int kbc_control_open(struct inode *inode, struct file *file)
 
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
+	if (!kulp_net_here()) {
+		pr_err_ratelimited("disks use the first network namespace only: attach them there\n");
+		return -EOPNOTSUPP;
+	}
 	control = kzalloc(sizeof(*control), GFP_KERNEL);
 	if (!control)
 		return -ENOMEM;

@@ -448,6 +448,10 @@ int kbs_port_start(struct kbs_conf *conf)
 	char text[KULP_NET_NAME + 16];
 	int ret;
 
+	if (!kulp_net_here()) {
+		pr_err_ratelimited("ports use the first network namespace only: enable them there\n");
+		return -EOPNOTSUPP;
+	}
 	snprintf(text, sizeof(text), strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port->port);
 	/* The first session may begin before the return. */
 	kbs_conf_set(conf, true);

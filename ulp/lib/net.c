@@ -9,6 +9,8 @@
 #include <linux/jiffies.h>
 #include <linux/net.h>
 #include <linux/module.h>
+#include <linux/nsproxy.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/tcp.h>
 #include <linux/uio.h>
@@ -38,6 +40,12 @@ static void kulp_net_unmap(struct sockaddr_storage *addr)
 	four->sin_port = six.sin6_port;
 	four->sin_addr.s_addr = six.sin6_addr.s6_addr32[3];
 }
+
+bool kulp_net_here(void)
+{
+	return net_eq(current->nsproxy->net_ns, &init_net);
+}
+EXPORT_SYMBOL_NS_GPL(kulp_net_here, KOFI_ULP);
 
 int kulp_net_parse(const char *text, struct sockaddr_storage *addr)
 {

@@ -11,7 +11,8 @@
 # timeout: 400
 #
 # Options: end-to-end checksums, separate protection domains, files without the server's page
-# cache. And less usual disks and networks: blocks of 4 KiB, four queues, IPv6.
+# cache. And less usual disks and networks: blocks of 4 KiB, four queues, IPv6, another network
+# namespace.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
@@ -68,6 +69,18 @@ server_starts()
 	check "the second client is allowed" allow secret two "$OTHER_SECRET"
 	check "a port is created" port_up blocks file secret
 	check "a port with IPv6 and a domain for each secret is created" port_six
+	port_elsewhere
+}
+
+# In a container, the addresses of ports and servers would be those of another network.
+port_elsewhere()
+{
+	mkdir $CONFIG/ports/7 && ip_of a > $CONFIG/ports/7/addr && echo 4427 > $CONFIG/ports/7/port
+	check "another port is made" [ -e $CONFIG/ports/7/enable ]
+	refuse "it isn't enabled from another network namespace" unshare -n sh -c "echo 1 > $CONFIG/ports/7/enable"
+	check "it is enabled from this one" sh -c "echo 1 > $CONFIG/ports/7/enable"
+	check "it is disabled" unshare -n sh -c "echo 0 > $CONFIG/ports/7/enable"
+	rmdir $CONFIG/ports/7
 }
 
 # attach_six EXPORT [OPTION=VALUE,...]
@@ -105,6 +118,7 @@ no_domains()
 
 blocks()
 {
+	refuse "no disk is attached from another network namespace" unshare -n sh -c ": <> /dev/kofiblk-control"
 	check "the client attaches the disk with large blocks by IPv6 with checksums" \
 		attach_six blocks "client=b,checksum=1,$PATIENT"
 	check "the disk has blocks of 4 KiB" [ "$(cat "/sys/block/$DISK/queue/logical_block_size")" = 4096 ]
