@@ -12,6 +12,7 @@
 #   newest.sh user SUITE        prints a directory with libfabric and rdma-core of Debian 13
 #                                 (trixie) or of Debian testing, for processes to have as their
 #                                 root
+#   newest.sh system SUITE      does the same with systemd, udev and LVM
 #
 # mmdebstrap unpacks the packages into the cache, once a month. The build runs in a separate mount
 # namespace, because the compiler needs its libraries. Exit status 3: the packages aren't
@@ -69,6 +70,8 @@ fetch()
 	[ ! -e "$out" ] || return 0
 	(unpack "$out.tmp" "${@:3}" && $finish "$out.tmp") >&2 || return
 	mv "$out.tmp" "$out"
+	# A package may have set the time of the directory.
+	touch "$out"
 	find "$ROOTS" -maxdepth 1 -path "${out%-*-*}-????-??" -mtime +60 -exec rm -rf {} +
 }
 
@@ -97,6 +100,19 @@ kernel()
 user()
 {
 	root "user-$1" true "$1" coreutils dash ibverbs-providers ibverbs-utils libfabric-bin
+}
+
+system()
+{
+	root "system-$1" finish_system "$1" base-files bash coreutils dash e2fsprogs fdisk findutils grep kmod \
+		libc-bin lvm2 mount procps python3 sed systemd systemd-sysv udev util-linux
+}
+
+# Do what the packages' scripts would do.
+finish_system()
+{
+	echo root:x:0:0:root:/root:/bin/bash > "$1/etc/passwd"
+	echo root:x:0: > "$1/etc/group"
 }
 
 # add_efa ROOT: build the EFA driver of this kernel's source
@@ -148,8 +164,9 @@ efa)
 	locked root add_efa "$root" >&2
 	echo "$root" ;;
 user) user "${2:?newest.sh user trixie | testing}" ;;
+system) system "${2:?newest.sh system trixie | testing}" ;;
 make)
 	root=$(kernel)
 	make_within "$root" "${@:2}" ;;
-*) die "usage: newest.sh root | efa | make DIR ARGUMENT... | user SUITE" ;;
+*) die "usage: newest.sh root | efa | make DIR ARGUMENT... | user SUITE | system SUITE" ;;
 esac

@@ -408,11 +408,12 @@ class Connect(Case):
         self.assertEqual(len(ran), 4)
         args = next(args for name, args in ran if name == "kofiblk@.service" and
                     args.command == "connect")
-        self.assertEqual((args.address, args.export, args.client), ("storage1", "disk0", "b"))
-        self.assertIn("/etc/kofiblk/disk0.secret", args.secret_file)
+        self.assertEqual((args.address, args.export, args.client, args.retry),
+                         ("storage1", "disk0", "b", True))
+        self.assertEqual(args.secret_file, "-/etc/kofiblk/disk0.secret")
         args = next(args for name, args in ran if name == "kofiblk@.service" and
                     args.command == "disconnect")
-        self.assertEqual((args.disk, args.force), (["disk0"], False))
+        self.assertEqual((args.disk, args.deactivate, args.force), (["disk0"], True, False))
 
     def test_each_option_has_a_help_text(self):
         for action in tool.parser()._subparsers._group_actions:

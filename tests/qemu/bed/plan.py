@@ -152,8 +152,11 @@ def require_tools(test):
 
 
 def require_programs(test):
-    """For tests that need them, set DEBIAN13 to the directory with programs of Debian 13, and
-    LIBFABRIC, unless it names another one, to that with those of Debian testing."""
+    """For tests that need them, set DEBIAN13 to the directory with programs of Debian 13, SYSTEM to
+    that with its systemd, and LIBFABRIC, unless it names another one, to that with programs of Debian
+    testing."""
+    if "SYSTEM=" in test.offers.settings:
+        os.environ["SYSTEM"] = str(tree.script("newest.sh", "system", "trixie"))
     if "DEBIAN13=" in test.offers.settings:
         os.environ["DEBIAN13"] = str(tree.script("newest.sh", "user", "trixie"))
     if "LIBFABRIC=" in test.offers.settings:

@@ -90,7 +90,7 @@ class Tree:
             shutil.copy(path, root / "bed")
         for path in (*QEMU_DIR.glob("guest/*.[ps][yh]"), *QEMU_DIR.glob("selftest/*.sh")):
             shutil.copy(path, root / "bed" / "guest")
-        for path in (TOP / "tools").iterdir():
+        for path in (*(TOP / "tools").iterdir(), *(TOP / "units").iterdir()):
             shutil.copy(path, root / "bed" / "tools")
         subprocess.run(["make", "-s", "-C", TOP / "tests/interop", "tools",
                         f"OUT={root}/bed/tools"], check=True)
