@@ -663,12 +663,31 @@ class Disconnect(Case):
         self.assertIn("dm-3 uses kofiblk0p1", self.in_use())
 
     def test_one_below_a_logical_volume_that_nobody_uses(self):
-        holder = self.partition() / "holders" / "dm-3"
-        holder.mkdir()
+        """blkdeactivate is told of the volume, because it does nothing with a disk."""
+        holders = self.partition() / "holders"
+        nodes = self.block / "dev"
+        nodes.mkdir()
+        for name in ("dm-3", "dm-4"):
+            (holders / name).mkdir()
+            (nodes / name).write_text("")
         self.vanish("kofiblk0")
-        with unittest.mock.patch.object(tool, "deactivate", lambda _name: holder.rmdir()):
+        ran = []
+
+        def run(command, **_):
+            ran.append(command)
+            for name in ("dm-3", "dm-4"):
+                (holders / name).rmdir()
+                (nodes / name).unlink()
+        with unittest.mock.patch.object(tool.subprocess, "run", run):
             self.assertEqual(self.run_tool("disconnect", "--deactivate", "kofiblk0")[0], 0)
         self.assertEqual(self.written, {"kofiblk0": "1"})
+        # Both are of one group.
+        self.assertEqual(ran, [[tool.BLKDEACTIVATE, "-l", "wholevg,retry", str(nodes / "dm-3")]])
+
+    def test_one_that_goes_before_it_is_deactivated(self):
+        self.disk("kofiblk0")
+        shutil.rmtree(self.block / "kofiblk0")
+        tool.deactivate("kofiblk0")
 
     def test_one_with_swap(self):
         self.partition()
