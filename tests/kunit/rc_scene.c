@@ -339,6 +339,15 @@ static void side_init(struct kunit *test, struct rc_side *s, struct rc_side *pee
 	s->inited = true;
 }
 
+static void side_stop(struct rc_side *s)
+{
+	if (!s->inited)
+		return;
+	krc_stop(&s->c, KRC_BY_ULP, 0);
+	while (s->nsent)
+		rc_end(s, rc_nth(s, 0), 0);
+}
+
 /* A ULP's connection ends at the latest when it destroys its queue pair. */
 static void side_end(struct rc_side *s)
 {
@@ -346,9 +355,6 @@ static void side_end(struct rc_side *s)
 
 	if (!s->inited)
 		return;
-	krc_stop(&s->c, KRC_BY_ULP, 0);
-	while (s->nsent)
-		rc_end(s, rc_nth(s, 0), 0);
 	krc_queue_run(q);
 	krc_conn_fini(&s->c);
 	flush_work(&q->work);
@@ -372,9 +378,16 @@ int rc_scene_init(struct kunit *test)
 
 void rc_scene_exit(struct kunit *test)
 {
+	unsigned int i;
+
 	if (!rc)
 		return;
 	rc->ended = true;
+	/* All of them first, because a region's user may keep another one that waits. */
+	side_stop(&rc->a);
+	side_stop(&rc->b);
+	for (i = 0; i < rc->nothers; i++)
+		side_stop(rc->others[i]);
 	while (rc->nothers)
 		side_end(rc->others[--rc->nothers]);
 	side_end(&rc->a);
