@@ -43,8 +43,10 @@ struct kefa_copy *kefa_copy_get(struct kefa_ep *ep)
 
 	spin_lock_bh(&ep->lock);
 	copy = list_first_entry_or_null(&ep->copies, struct kefa_copy, list);
-	if (copy)
+	if (copy) {
 		list_del(&copy->list);
+		ep->ncopies--;
+	}
 	spin_unlock_bh(&ep->lock);
 	if (!copy || copy->data || !kefa_copy_fill(ep, copy, GFP_NOWAIT | __GFP_NOWARN))
 		return copy;
@@ -68,6 +70,7 @@ struct kefa_copy *kefa_copy_take(struct kefa_ep *ep)
 	if (!copy || (!copy->data && kefa_copy_fill(ep, copy, GFP_NOWAIT | __GFP_NOWARN)))
 		return NULL;
 	list_del(&copy->list);
+	ep->ncopies--;
 	return copy;
 }
 
@@ -128,6 +131,7 @@ void kefa_copies_fini(struct kefa_ep *ep, bool leave)
 			free_pages_exact(copy->data, kefa_copy_size(ep));
 	}
 	INIT_LIST_HEAD(&ep->copies);
+	ep->ncopies = 0;
 	kfree(ep->copy_mem);
 	ep->copy_mem = NULL;
 }
@@ -148,5 +152,6 @@ int kefa_copies_init(struct kefa_ep *ep)
 		return -ENOMEM;
 	for (i = 0; i < KEFA_COPIES; i++)
 		list_add_tail(&ep->copy_mem[i].list, &ep->copies);
+	ep->ncopies = KEFA_COPIES;
 	return kefa_copy_fill(ep, &ep->copy_mem[0], GFP_KERNEL);
 }

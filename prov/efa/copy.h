@@ -38,6 +38,7 @@ void kefa_copies_fini(struct kefa_ep *ep, bool leave);
 static inline void kefa_copy_free(struct kefa_ep *ep, struct kefa_copy *copy)
 {
 	lockdep_assert_held(&ep->lock);
+	ep->ncopies++;
 	if (copy->data)
 		list_add(&copy->list, &ep->copies);
 	else

@@ -40,7 +40,7 @@ enum {
 	/* Maximum receives that wait for one doorbell. */
 	KEFA_RECVS_MAX		= 16,
 	/* Copy buffers of an endpoint, for injects and data that the device can't gather. */
-	KEFA_COPIES		= 16,
+	KEFA_COPIES		= 32,
 	/* Retries of the device, before the provider resends to a receiver that is not ready. */
 	KEFA_RNR_TRIES		= 3,
 };
@@ -209,7 +209,7 @@ struct kefa_ep_kind {
  *	handlers nor counters
  * @rcu: frees the endpoint
  * @list: in @dom->eps; under kefa_dev.lock
- * @lock: protects @nheld to @copies
+ * @lock: protects @nheld to @ncopies
  * @nheld: number of work requests that wait for a doorbell
  * @nrecvs: number of receives that wait for a doorbell
  * @worker: the task that calls handlers for completions of this endpoint, or NULL. Its
@@ -233,6 +233,7 @@ struct kefa_ep_kind {
  * @reader: the reader that polls, if it can take completions, see struct kofi_cq_reader
  * @wcs: completions being processed; not on the stack, which would have to be cleared
  * @copies: free copy buffers, those that have memory first
+ * @ncopies: number of @copies
  * @work: polls and calls handlers
  * @events: number of the device's events
  * @idle: checks whether readers still poll
@@ -282,6 +283,7 @@ struct kefa_ep {
 	struct kofi_cq_reader	*reader;
 	struct ib_wc		wcs[KEFA_POLL_BATCH];
 	struct list_head	copies;
+	unsigned int		ncopies;
 
 	struct work_struct	work ____cacheline_aligned_in_smp;
 	atomic64_t		events;

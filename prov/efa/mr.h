@@ -194,6 +194,8 @@ int kefa_mr_ends_alloc(struct kefa_mr *mr);
 void kefa_mr_ends_set(struct kefa_mr *mr);
 void kefa_mr_set_open(struct kefa_mr *mr, bool open);
 enum kefa_fault kefa_mr_check(struct kefa_domain *dom, struct kefa_named *mem, u64 access);
+enum kefa_fault kefa_mr_once(struct kefa_domain *dom, struct kefa_named *mem, void *buf,
+			     bool write);
 enum kefa_fault kefa_mr_write(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
 			      const void *from, size_t len);
 enum kefa_fault kefa_mr_read(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,

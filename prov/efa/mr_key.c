@@ -180,6 +180,8 @@ static void kefa_mr_move(const struct kefa_mr *mr, u64 off, void *buf, size_t le
 		page = pfn_to_page(PHYS_PFN(phys));
 		n = min3(len, (size_t)(mr->sg[i].length - in),
 			 (size_t)(PAGE_SIZE - offset_in_page(phys)));
+		/* gcc would use a loop for what can't be more than a page. memcpy() is faster. */
+		OPTIMIZER_HIDE_VAR(n);
 		if (write)
 			memcpy_to_page(page, offset_in_page(phys), buf, n);
 		else
@@ -264,6 +266,36 @@ enum kefa_fault kefa_mr_read(struct kefa_domain *dom, const struct kefa_named *m
 			     void *to, size_t len)
 {
 	return kefa_mr_copy(dom, mem, off, to, len, false);
+}
+
+/**
+ * kefa_mr_once() - check and access memory for a peer
+ * @dom: the domain
+ * @mem: the memory, more than 0 bytes; takes the number of the registration
+ * @buf: the data to write, or what takes the data
+ * @write: write to the memory
+ *
+ * Context: Process or softirq context, with BH off; doesn't sleep.
+ * Return: KEFA_FAULT_NONE, or why nothing was accessed.
+ */
+enum kefa_fault kefa_mr_once(struct kefa_domain *dom, struct kefa_named *mem, void *buf,
+			     bool write)
+{
+	enum kefa_fault fault = KEFA_FAULT_KEY;
+	struct kefa_mr *mr;
+
+	rcu_read_lock();
+	mr = kefa_mr_by_key(dom, mem->key);
+	if (likely(mr)) {
+		read_lock(&mr->cpu);
+		fault = kefa_mr_judge(mr, mem, write ? FI_REMOTE_WRITE : FI_REMOTE_READ);
+		mem->seq = mr->seq;
+		if (likely(!fault))
+			kefa_mr_move(mr, mem->addr - mr->mr_fid.base_addr, buf, mem->len, write);
+		read_unlock(&mr->cpu);
+	}
+	rcu_read_unlock();
+	return fault;
 }
 
 /* Get the DMA address of the byte at @off, which the device reaches with up to @len bytes. */

@@ -9,7 +9,7 @@
 #include "../../prov/efa/rdm/packet.c"
 #include "../../prov/efa/rdm/parse.c"
 #include "../../prov/efa/rdm/build.c"
-#include "../../prov/efa/rdm/fast_parse.h"
+#include "../../prov/efa/rdm/fast_far.h"
 #include "../kunit/efa_wire_cases.h"
 
 #define ROOM	WIRE_ROOM
@@ -88,6 +88,32 @@ static void check_read(const struct kefa_pkt *pkt, enum kefa_bad bad, const u8 *
 	assert(r.e.data == pkt->data && !r.e.len && !pkt->data_len);
 }
 
+static void check_far(const struct kefa_pkt *pkt, enum kefa_bad bad, const u8 *in, size_t len)
+{
+	const struct kefa_readrsp_hdr *rsp = kefa_readrsp_parse(in, len);
+	struct kefa_far f;
+	bool write;
+
+	if (rsp) {
+		assert(!bad && pkt->row->type == KEFA_READRSP_PKT && pkt->has_connid);
+		assert(le32_to_cpu(rsp->recv_id) == pkt->recv_id);
+		assert(le32_to_cpu(rsp->connid) == pkt->connid);
+		assert((const void *)(rsp + 1) == pkt->data && pkt->data_len);
+	}
+	write = kefa_rtw_parse(in, len, &f);
+	if (!write && !kefa_rtr_parse(in, len, &f))
+		return;
+	assert(!rsp && !bad && !pkt->raw && pkt->has_connid && f.connid == pkt->connid);
+	assert(pkt->row->type == (write ? KEFA_EAGER_RTW_PKT : KEFA_SHORT_RTR_PKT));
+	assert(pkt->rma_iov_count == 1 && f.addr == le64_to_cpu(pkt->rma_iov->addr));
+	assert(f.key == le64_to_cpu(pkt->rma_iov->key) && f.len && f.len == pkt->msg_length);
+	assert(f.len == le64_to_cpu(pkt->rma_iov->len));
+	if (write)
+		assert(f.data == pkt->data && f.len == pkt->data_len);
+	else
+		assert(f.recv_id == pkt->recv_id && pkt->recv_length >= f.len);
+}
+
 static void parse(const u8 *in, size_t len)
 {
 	static u8 copy[ROOM], out[ROOM];
@@ -99,6 +125,7 @@ static void parse(const u8 *in, size_t len)
 	check_eager(&pkt, bad, in, len);
 	check_part(&pkt, bad, in, len);
 	check_read(&pkt, bad, in, len);
+	check_far(&pkt, bad, in, len);
 	if (bad) {
 		assert(*kefa_bad_text(bad));
 		passed[KEFA_PKT_TYPES + bad]++;

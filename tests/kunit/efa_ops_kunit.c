@@ -68,6 +68,7 @@ static void expect_idle(struct kunit *test, struct efa_scene *scene)
 	KUNIT_EXPECT_EQ(test, ep->tx.nfree, ep->tx.base.size);
 	KUNIT_EXPECT_EQ(test, ep->rx.nfree, ep->rx.base.size);
 	KUNIT_EXPECT_EQ(test, list_count_nodes(&ep->copies), KEFA_COPIES);
+	KUNIT_EXPECT_EQ(test, ep->ncopies, (u32)KEFA_COPIES);
 	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits),
 			efa_cq(scene)->attr.size);
 }

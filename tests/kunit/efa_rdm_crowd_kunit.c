@@ -104,18 +104,18 @@ static unsigned int park_reads(struct far *far, unsigned int n)
 /* The data for a peer that isn't ready holds no copy buffers: others get theirs. */
 static void crowd_not_ready(struct kunit *test)
 {
-	struct far *far = far_new(test, NULL);
+	struct far *far = far_new(test, &(struct rdm_opts) { .depth = 256 });
 	unsigned int n;
 
 	far_friend(far, 1);
 	set_delay(far, 300);
-	KUNIT_EXPECT_EQ(test, park_reads(far, 8), 8U);
+	KUNIT_EXPECT_EQ(test, park_reads(far, KEFA_COPIES / 2), KEFA_COPIES / 2U);
 	ask_read(far, 1, KEFA_SHORT_RTR_PKT, 99, 4000, 4000);
 	KUNIT_EXPECT_TRUE(test, far_take_of(far, 1, KEFA_READRSP_PKT, 0));
 	KUNIT_EXPECT_EQ(test, far->hdr.recv_id, 99U);
 	/* It is read again when the peer is ready. */
 	efa_fill(far->mem, FAR_BYTES, 2);
-	for (n = 1; n <= 8; n++) {
+	for (n = 1; n <= KEFA_COPIES / 2; n++) {
 		KUNIT_ASSERT_TRUE(test, kofi_soon(far_take_of(far, 0, KEFA_READRSP_PKT, 0)));
 		KUNIT_EXPECT_EQ(test, far->hdr.recv_id, n);
 		KUNIT_EXPECT_EQ(test, far->hdr.data_len, 4000U);
@@ -266,7 +266,7 @@ static void crowd_alone(struct kunit *test)
 /* Packets that lack copy buffers don't make their peer's delay longer. */
 static void crowd_delay(struct kunit *test)
 {
-	struct far *far = far_new(test, NULL);
+	struct far *far = far_new(test, &(struct rdm_opts) { .depth = 256 });
 	struct rdm_end *end = &far->pair->end[1];
 	unsigned int i;
 

@@ -7,7 +7,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include "efa_wire_cases.h"
-#include "../../prov/efa/rdm/fast_parse.h"
+#include "../../prov/efa/rdm/fast_far.h"
 
 #define ROOM	512
 
@@ -84,6 +84,39 @@ static void expect_read(struct kunit *test, const void *buf, size_t len, const s
 	KUNIT_EXPECT_EQ(test, (u64)r.key, le64_to_cpu(pkt->read_iov->key));
 }
 
+static void expect_far(struct kunit *test, const void *buf, size_t len, const struct kefa_pkt *pkt,
+		       enum kefa_bad bad)
+{
+	const bool plain = !bad && (pkt->flags & ~KEFA_REQ_RMA) == KEFA_PKT_CONNID_HDR &&
+			   pkt->rma_iov_count == 1 && pkt->msg_length;
+	const bool write = plain && pkt->row->type == KEFA_EAGER_RTW_PKT;
+	const bool read = plain && pkt->row->type == KEFA_SHORT_RTR_PKT &&
+			  pkt->recv_length >= pkt->msg_length;
+	const struct kefa_readrsp_hdr *rsp = kefa_readrsp_parse(buf, len);
+	struct kefa_far f;
+
+	KUNIT_EXPECT_EQ(test, !!rsp, !bad && pkt->row->type == KEFA_READRSP_PKT &&
+			pkt->has_connid && pkt->data_len);
+	if (rsp) {
+		KUNIT_EXPECT_EQ(test, le32_to_cpu(rsp->recv_id), pkt->recv_id);
+		KUNIT_EXPECT_EQ(test, le32_to_cpu(rsp->connid), pkt->connid);
+	}
+	KUNIT_EXPECT_EQ(test, kefa_rtr_parse(buf, len, &f), read);
+	if (read)
+		KUNIT_EXPECT_EQ(test, f.recv_id, pkt->recv_id);
+	KUNIT_EXPECT_EQ(test, kefa_rtw_parse(buf, len, &f) || read, write || read);
+	if (write)
+		KUNIT_EXPECT_PTR_EQ(test, f.data, pkt->data);
+	if (!write && !read)
+		return;
+	/* The other one may have been tried after it. */
+	KUNIT_EXPECT_EQ(test, read ? kefa_rtr_parse(buf, len, &f) : true, true);
+	KUNIT_EXPECT_EQ(test, f.connid, pkt->connid);
+	KUNIT_EXPECT_EQ(test, f.addr, le64_to_cpu(pkt->rma_iov->addr));
+	KUNIT_EXPECT_EQ(test, f.key, le64_to_cpu(pkt->rma_iov->key));
+	KUNIT_EXPECT_EQ(test, f.len, pkt->msg_length);
+}
+
 /* Call kefa_parse(), and expect the fast paths' parsers to agree on packets that they accept. */
 static enum kefa_bad parse(struct kunit *test, const void *buf, size_t len, struct kefa_pkt *pkt)
 {
@@ -93,6 +126,7 @@ static enum kefa_bad parse(struct kunit *test, const void *buf, size_t len, stru
 
 	expect_part(test, buf, len, pkt, bad);
 	expect_read(test, buf, len, pkt, bad);
+	expect_far(test, buf, len, pkt, bad);
 	plain = plain_of(pkt, bad, KEFA_EAGER_MSGRTM_PKT);
 	KUNIT_EXPECT_EQ(test, kefa_eager_parse(buf, len, &e), plain);
 	if (!plain)

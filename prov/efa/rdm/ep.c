@@ -490,7 +490,7 @@ static int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct
 	rdm->ep.ep_fid.ops = &kefa_rdm_ep_ops;
 	rdm->ep.ep_fid.msg = &kefa_rdm_msg_ops;
 	rdm->ep.ep_fid.tagged = &kefa_rdm_tagged_ops;
-	rdm->ep.ep_fid.rma = &kofi_req_rma_ops;
+	rdm->ep.ep_fid.rma = &kefa_rdm_rma_ops;
 	rdm->ep.ep_fid.req = &kefa_rdm_req_ops;
 	rdm->ep.tx.base.known = KEFA_TX_DEFAULTS;
 	rdm->ep.rx.base.known = KEFA_RX_DEFAULTS | FI_MULTI_RECV;

@@ -18,6 +18,12 @@ bool kefa_part_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc
 bool kefa_read_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc);
 bool kefa_read_sent(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc *wc);
 
+/* fast_far.c */
+
+bool kefa_far_done(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc *wc);
+bool kefa_far_sent(struct kefa_rdm *rdm, struct kefa_ts *ts);
+bool kefa_far_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc);
+
 /* source.c */
 
 struct kefa_source *kefa_source_one(struct kefa_rdm *rdm, void *buf, size_t len);
@@ -175,6 +181,56 @@ static inline void kefa_sent_all(struct kefa_rdm *rdm, struct kefa_rop *rop, str
 	rop->flags |= KEFA_ROP_OVER | KEFA_ROP_TOLD;
 	kefa_rop_end(&rdm->rops, rop);
 	rdm->ep.rx.room |= rdm->ep.rx.wanted;
+}
+
+/**
+ * kefa_rpeer_waits() - check whether something waits for a slot to be sent to a peer
+ * @peer: the peer
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether something does.
+ */
+static inline bool kefa_rpeer_waits(const struct kefa_rpeer *peer)
+{
+	if (unlikely(peer->owes))
+		return true;
+	return !list_empty(&peer->wait) &&
+	       list_first_entry(&peer->wait, struct kefa_rop, peer_link)->state != KEFA_ROP_REG;
+}
+
+/**
+ * kefa_read_slot_over() - end the use of a slot whose last work request is over
+ * @rdm: the endpoint
+ * @ts: the slot, without a copy buffer. kefa_read_slot_todo() is due
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_read_slot_over(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	ts->rop = NULL;
+	ts->seg.len = 0;
+	ts->what = KEFA_TS_PACKET;
+	kefa_ts_release(rdm, ts);
+}
+
+/* Have the pump send what waits for a slot. Return: true. */
+static noinline bool kefa_read_slot_wanted(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	kefa_rdm_todo(rdm, peer);
+	return true;
+}
+
+/**
+ * kefa_read_slot_todo() - use a free slot for what waits for a peer
+ * @rdm: the endpoint
+ * @peer: the peer
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: true, for callers that end with a tail call.
+ */
+static __always_inline bool kefa_read_slot_todo(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	return unlikely(kefa_rpeer_waits(peer)) ? kefa_read_slot_wanted(rdm, peer) : true;
 }
 
 #endif /* KEFA_RDM_FAST_H */

@@ -129,8 +129,9 @@ static __always_inline bool kefa_eager_sent(struct kefa_rdm *rdm, const struct i
 	if (unlikely(lower_32_bits(wc->wr_id) >= rdm->nts || ts->id != wc->wr_id ||
 		     ts->state != KEFA_TS_POSTED))
 		return false;
-	if (unlikely(!ts->whole))
-		return ts->shared ? kefa_part_sent(rdm, ts, wc) : kefa_read_sent(rdm, ts, wc);
+	if (unlikely(ts->whole != KEFA_WHOLE_PACKET))
+		return ts->whole ? kefa_far_done(rdm, ts, wc) :
+		       ts->shared ? kefa_part_sent(rdm, ts, wc) : kefa_read_sent(rdm, ts, wc);
 	if (unlikely(ts->again || ts->err))
 		return false;
 	peer = ts->peer;
@@ -144,7 +145,7 @@ static __always_inline bool kefa_eager_sent(struct kefa_rdm *rdm, const struct i
 		ts->seg.len = 0;
 	}
 	kefa_ts_arrived(ts);
-	ts->whole = false;
+	ts->whole = KEFA_WHOLE_NOT;
 	kefa_ts_release(rdm, ts);
 	kefa_ts_report(rdm, ts);
 	return true;
@@ -227,6 +228,30 @@ static __always_inline struct kefa_rs *kefa_rs_of(struct kefa_rdm *rdm, const st
 	return rs;
 }
 
+/*
+ * Have another fast path handle a packet. An empty packet has the type of one that was in the
+ * buffer before, which the parsers notice by its length.
+ */
+static __always_inline bool kefa_other_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs,
+					       const struct ib_wc *wc)
+{
+	switch (*(const u8 *)rs->held.buf) {
+	case KEFA_MEDIUM_MSGRTM_PKT:
+	case KEFA_MEDIUM_TAGRTM_PKT:
+		return kefa_part_arrived(rdm, rs, wc);
+	case KEFA_EOR_PKT:
+	case KEFA_LONGREAD_MSGRTM_PKT:
+	case KEFA_LONGREAD_TAGRTM_PKT:
+		return kefa_read_arrived(rdm, rs, wc);
+	case KEFA_EAGER_RTW_PKT:
+	case KEFA_SHORT_RTR_PKT:
+	case KEFA_READRSP_PKT:
+		return kefa_far_arrived(rdm, rs, wc);
+	default:
+		return false;
+	}
+}
+
 /* Return: false if the completion wasn't handled, because the fast path isn't for it. */
 static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struct ib_wc *wc)
 {
@@ -240,8 +265,7 @@ static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struc
 		return false;
 	kefa_dma_sync_for_cpu(rdm->ep.dma, rs->dma, wc->byte_len, DMA_FROM_DEVICE);
 	if (unlikely(!kefa_eager_parse(rs->held.buf, wc->byte_len, &e)))
-		return kefa_read_is(rs->held.buf) ? kefa_read_arrived(rdm, rs, wc) :
-						    kefa_part_arrived(rdm, rs, wc);
+		return kefa_other_arrived(rdm, rs, wc);
 	peer = kefa_turn_of(rdm, wc, &e);
 	if (unlikely(!peer))
 		return false;

@@ -182,21 +182,6 @@ struct kefa_read {
 };
 
 /**
- * kefa_read_is() - check for a packet of a message that its receiver reads
- * @buf: the packet, or what was in the buffer before, if the packet is empty
- *
- * Context: Any.
- * Return: whether the packet may be one for kefa_read_arrived(), which parses it.
- */
-static __always_inline bool kefa_read_is(const void *buf)
-{
-	const u8 type = *(const u8 *)buf;
-
-	return type == KEFA_EOR_PKT || type == KEFA_LONGREAD_MSGRTM_PKT ||
-	       type == KEFA_LONGREAD_TAGRTM_PKT;
-}
-
-/**
  * kefa_read_parse() - parse a LONGREAD packet in its most frequent form
  * @buf: the packet, aligned to 4 bytes
  * @len: length of the packet

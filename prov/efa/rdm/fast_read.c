@@ -14,37 +14,6 @@
 
 /* --- slots --- */
 
-/* Return: whether something waits for a slot to be sent to a peer. */
-static bool kefa_rpeer_waits(const struct kefa_rpeer *peer)
-{
-	if (unlikely(peer->owes))
-		return true;
-	return !list_empty(&peer->wait) &&
-	       list_first_entry(&peer->wait, struct kefa_rop, peer_link)->state != KEFA_ROP_REG;
-}
-
-/* The work request of a slot is over, and was its last one. kefa_read_slot_todo() is due. */
-static __always_inline void kefa_read_slot_over(struct kefa_rdm *rdm, struct kefa_ts *ts)
-{
-	ts->rop = NULL;
-	ts->seg.len = 0;
-	ts->what = KEFA_TS_PACKET;
-	kefa_ts_release(rdm, ts);
-}
-
-/* Have the pump send what waits for a slot. Return: true. */
-static noinline bool kefa_read_slot_wanted(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
-{
-	kefa_rdm_todo(rdm, peer);
-	return true;
-}
-
-/* A slot for @peer is free. Return: true, for callers that end with a tail call. */
-static __always_inline bool kefa_read_slot_todo(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
-{
-	return unlikely(kefa_rpeer_waits(peer)) ? kefa_read_slot_wanted(rdm, peer) : true;
-}
-
 /* Like kefa_ts_hold(), but there is room before the doorbell. */
 static __always_inline struct kefa_wr *kefa_read_hold(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
@@ -158,9 +127,10 @@ static noinline bool kefa_read_requested(struct kefa_rdm *rdm, struct kefa_ts *t
 static __always_inline bool kefa_read_delivered(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
 	if (ts->rop)
-		return kefa_read_requested(rdm, ts);
+		return ts->type == KEFA_SHORT_RTR_PKT ? kefa_far_sent(rdm, ts) :
+							kefa_read_requested(rdm, ts);
 	if (ts->type != KEFA_EOR_PKT)
-		return false;
+		return kefa_far_sent(rdm, ts);
 	kefa_read_slot_over(rdm, ts);
 	kefa_ts_unused(rdm, ts);
 	return kefa_read_slot_todo(rdm, ts->peer);

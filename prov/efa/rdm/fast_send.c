@@ -49,11 +49,15 @@ static struct kefa_limits kefa_rdm_limits_of(const struct kefa_ep *ep, u64 what)
  */
 void kefa_rdm_set_limits(struct kefa_ep *ep)
 {
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+
 	lockdep_assert_held(&ep->lock);
 	ep->tx.quiet = kofi_side_quiet(&ep->tx.base, ep->tx.base.op_flags);
 	ep->rx.quiet = kofi_side_quiet(&ep->rx.base, ep->rx.base.op_flags);
 	ep->limits = kefa_rdm_limits_of(ep, FI_MSG);
-	to_kefa_rdm(ep)->tagged = kefa_rdm_limits_of(ep, FI_TAGGED);
+	rdm->tagged = kefa_rdm_limits_of(ep, FI_TAGGED);
+	rdm->far_read = kefa_rdm_limit(ep, FI_RMA | FI_READ, ep->tx.base.op_flags, SIZE_MAX - 1);
+	rdm->far_write = kefa_rdm_limit(ep, FI_RMA | FI_WRITE, ep->tx.base.op_flags, SIZE_MAX - 1);
 }
 
 /* --- sending --- */
@@ -171,7 +175,7 @@ static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts 
 	hdr->hdr.msg_id = cpu_to_le32(msg_id);
 	if (p->what & FI_TAGGED)
 		hdr->tag = cpu_to_le64(p->tag);
-	ts->whole = true;
+	ts->whole = KEFA_WHOLE_PACKET;
 	ts->peer = peer;
 	ts->type = type;
 	ts->quiet = p->inject || ep->tx.quiet;

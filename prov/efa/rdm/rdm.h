@@ -136,6 +136,18 @@ enum kefa_ts_what {
 };
 
 /**
+ * enum kefa_whole - relation of a send slot to an operation of the ULP
+ * @KEFA_WHOLE_NOT: the operation is kefa_ts.rop, if there is one
+ * @KEFA_WHOLE_PACKET: it is a message or a write in one packet
+ * @KEFA_WHOLE_RDMA: it is a read or write by the device, in one work request
+ */
+enum kefa_whole {
+	KEFA_WHOLE_NOT,
+	KEFA_WHOLE_PACKET,
+	KEFA_WHOLE_RDMA,
+};
+
+/**
  * struct kefa_ts - a send slot, in use until the device has delivered the packet
  * @next: in KEFA_TS_FREE, the next free slot, or the next one that fast_eager.c reports
  * @list: in KEFA_TS_PARKED, entry in kefa_rdm.parked; in KEFA_TS_REFUSED, in kefa_rdm.refusals
@@ -151,7 +163,7 @@ enum kefa_ts_what {
  * @mr: in KEFA_TS_FETCH, the region, counted in kefa_mr.reads
  * @tag: with @whole, tag of the message
  * @raddr: of a work request by kefa_rdma_wr(), address of the peer's memory
- * @total: with @whole, length of the message
+ * @total: with @whole, length of the message, read or write
  * @rkey: with @raddr, key of the peer's memory
  * @cq_flags: with @whole, flags of the completion
  * @err: with @whole or in KEFA_TS_REFUSED, positive errno of the first failure
@@ -167,7 +179,7 @@ enum kefa_ts_what {
  * @has_imm: @imm is valid
  * @ordered: the packet is counted in the peer's order
  * @shared: @seg is a part of the mapping of its operation; in KEFA_TS_FETCH it is one of @mr's
- * @whole: the slot has a whole message of the ULP's, which has no other operation
+ * @whole: enum kefa_whole
  * @quiet: with @whole, the message has no completion on success
  * @serves: the packet has data for a reader, and is counted in kefa_rpeer.reads
  *
@@ -209,7 +221,7 @@ struct kefa_ts {
 	bool			has_imm;
 	bool			ordered;
 	bool			shared;
-	bool			whole;
+	u8			whole;
 	bool			quiet;
 	bool			serves;
 };
@@ -338,6 +350,8 @@ struct kefa_chunk {
  * @ordered: FI_ORDER_SAS was granted
  * @use_rdma: value of FI_OPT_EFA_USE_DEVICE_RDMA
  * @tagged: limits of calls with a tag, as kefa_ep.limits
+ * @far_read: length from which on plain reads take the slow path, as do all with 0
+ * @far_write: the same for plain writes
  * @enabled: operations are allocated
  * @linger_ms: longest time for which closing waits until answers to peers are sent
  * @rops: operations
@@ -424,6 +438,8 @@ struct kefa_rdm {
 	bool			ordered;
 	bool			use_rdma;
 	struct kefa_limits	tagged;
+	size_t			far_read;
+	size_t			far_write;
 	bool			enabled;
 	u32			linger_ms;
 	struct kefa_rops	rops;
@@ -628,6 +644,7 @@ ssize_t kefa_rdm_rx_unlock(struct kefa_rdm *rdm, struct kofi_req *req) __release
 
 extern const struct fi_ops_msg kefa_rdm_msg_ops;
 extern const struct fi_ops_tagged kefa_rdm_tagged_ops;
+extern const struct fi_ops_rma kefa_rdm_rma_ops;
 void kefa_rdm_set_limits(struct kefa_ep *ep);
 
 /* fast_eager.c */

@@ -236,39 +236,3 @@ void kefa_shape_make(struct kefa_shape *shape, const struct kefa_rdm_limits *lim
 	WARN_ON_ONCE(!shape->hdr);
 	shape->room = lim->mtu - shape->hdr;
 }
-
-/**
- * kefa_shake_reads() - check whether the ends may read each other's memory by RDMA
- * @self: the endpoint
- * @peer: the peer
- *
- * Context: Under the endpoint's lock.
- * Return: whether reads are possible in both directions.
- */
-bool kefa_shake_reads(const struct kefa_self *self, const struct kefa_rpeer *peer)
-{
-	if (!(self->features & kefa_shake_can(self, peer) & KEFA_FEATURE_RDMA_READ))
-		return false;
-	return self->homogeneous || (self->device_version == KEFA_FIRST_DEVICE) ==
-				    (peer->device_version == KEFA_FIRST_DEVICE);
-}
-
-/**
- * kefa_shake_writes() - check whether the endpoint may write to a peer's memory by RDMA
- * @self: the endpoint
- * @peer: the peer
- * @data: the write has remote CQ data
- *
- * A write with data consumes a receive at a peer without the feature for unsolicited writes, and
- * none at a peer with it. Both ends must have it or lack it, and this provider lacks it.
- *
- * Context: Under the endpoint's lock.
- * Return: whether it may.
- */
-bool kefa_shake_writes(const struct kefa_self *self, const struct kefa_rpeer *peer, bool data)
-{
-	const u64 can = kefa_shake_can(self, peer);
-
-	return self->features & can & KEFA_FEATURE_RDMA_WRITE &&
-	       !(data && can & KEFA_FEATURE_UNSOLICITED_WRITE_RECV);
-}

@@ -53,8 +53,6 @@ bool kefa_shake_ask(const struct kefa_self *self, struct kefa_peers *peers,
 void kefa_shake_sign_as(const struct kefa_self *self, enum kefa_signs how, struct kefa_pkt *pkt);
 void kefa_shake_sign(const struct kefa_self *self, const struct kefa_rpeer *peer,
 		     struct kefa_pkt *pkt);
-bool kefa_shake_reads(const struct kefa_self *self, const struct kefa_rpeer *peer);
-bool kefa_shake_writes(const struct kefa_self *self, const struct kefa_rpeer *peer, bool data);
 
 /**
  * kefa_shake_ready() - check whether operations with a peer may begin
@@ -106,6 +104,44 @@ static __always_inline enum kefa_signs kefa_shake_signs(const struct kefa_rpeer 
 static inline u64 kefa_shake_can(const struct kefa_self *self, const struct kefa_rpeer *peer)
 {
 	return self->homogeneous ? self->features : peer->features;
+}
+
+/**
+ * kefa_shake_reads() - check whether the ends may read each other's memory by RDMA
+ * @self: the endpoint
+ * @peer: the peer
+ *
+ * Context: Under the endpoint's lock.
+ * Return: whether reads are possible in both directions.
+ */
+static inline bool kefa_shake_reads(const struct kefa_self *self, const struct kefa_rpeer *peer)
+{
+	if (self->homogeneous)
+		return self->features & KEFA_FEATURE_RDMA_READ;
+	return self->features & peer->features & KEFA_FEATURE_RDMA_READ &&
+	       (self->device_version == KEFA_FIRST_DEVICE) ==
+	       (peer->device_version == KEFA_FIRST_DEVICE);
+}
+
+/**
+ * kefa_shake_writes() - check whether the endpoint may write to a peer's memory by RDMA
+ * @self: the endpoint
+ * @peer: the peer
+ * @data: the write has remote CQ data
+ *
+ * A write with data consumes a receive at a peer without the feature for unsolicited writes, and
+ * none at a peer with it. Both ends must have it or lack it, and this provider lacks it.
+ *
+ * Context: Under the endpoint's lock.
+ * Return: whether it may.
+ */
+static inline bool kefa_shake_writes(const struct kefa_self *self, const struct kefa_rpeer *peer,
+				     bool data)
+{
+	const u64 can = kefa_shake_can(self, peer);
+
+	return self->features & can & KEFA_FEATURE_RDMA_WRITE &&
+	       !(data && can & KEFA_FEATURE_UNSOLICITED_WRITE_RECV);
 }
 
 #endif /* KEFA_RDM_SHAKE_H */

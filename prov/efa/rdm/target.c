@@ -529,46 +529,6 @@ const struct kefa_pkt_ops kefa_longcts_rtw_ops = {
 
 /* --- reads --- */
 
-/* Return: whether a copy buffer is free besides those that are left to the ULP's messages. */
-static bool kefa_target_copies(const struct kefa_rdm *rdm)
-{
-	const struct list_head *at;
-	u32 n = 0;
-
-	list_for_each(at, &rdm->ep.copies)
-		if (++n > KEFA_COPIES / 2)
-			return true;
-	return false;
-}
-
-/**
- * struct kefa_slice - source of the data in a copy buffer
- * @mem: memory of the operation
- * @off: offset of the data in @mem
- * @hdr: length of the headers, which precede the data
- *
- * It is in the slot, behind the room for the headers, because the data isn't there.
- */
-struct kefa_slice {
-	struct kefa_named	mem[KEFA_IOV_MAX];
-	u64			off;
-	u32			hdr;
-};
-
-static_assert(KEFA_HDR_ROOM % __alignof__(struct kefa_slice) == 0 &&
-	      KEFA_HDR_ROOM + sizeof(struct kefa_slice) <= KEFA_TS_ROOM);
-
-static struct kefa_slice *kefa_slice_of(struct kefa_ts *ts)
-{
-	return (void *)(ts->hdr + KEFA_HDR_ROOM);
-}
-
-static bool kefa_slice_copy(struct kefa_rdm *rdm, struct kefa_ts *ts)
-{
-	ts->copy = kefa_target_copies(rdm) ? kefa_copy_take(&rdm->ep) : NULL;
-	return ts->copy;
-}
-
 /* Return: whether the data was read; if not, the region was closed. */
 static bool kefa_slice_read(struct kefa_rdm *rdm, struct kefa_ts *ts,
 			    const struct kefa_slice *slice)
@@ -587,18 +547,12 @@ static bool kefa_slice_read(struct kefa_rdm *rdm, struct kefa_ts *ts,
 static struct kefa_ts *kefa_target_slot(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 					const struct kefa_slice *slice, u32 len)
 {
-	struct kefa_ts *ts = kefa_ts_take(rdm, peer, false);
+	struct kefa_ts *ts = kefa_target_ts(rdm, peer, slice->hdr + len);
 
 	if (!ts)
 		return NULL;
-	ts->len = slice->hdr + len;
-	if (ts->len > KEFA_TS_ROOM) {
-		if (!kefa_slice_copy(rdm, ts)) {
-			kefa_ts_free(rdm, ts);
-			return NULL;
-		}
+	if (ts->copy)
 		*kefa_slice_of(ts) = *slice;
-	}
 	if (!kefa_slice_read(rdm, ts, slice)) {
 		kefa_ts_free(rdm, ts);
 		return ERR_PTR(-EACCES);
@@ -624,13 +578,20 @@ static void kefa_target_post(struct kefa_rdm *rdm, struct kefa_ts *ts, struct ke
 	kefa_ts_post(rdm, ts);
 }
 
-/*
- * Return: whether data for a reader may be posted. A peer that wasn't ready gets a single packet,
- * and the others after that has arrived. If there are several peers, the data for one takes half of
- * its share of the slots, so that peers that take no data don't have all slots for data. More short
- * reads than KEFA_OWED_MAX would kill the peer if it isn't ready.
+/**
+ * kefa_target_may_post() - check whether data for a reader may be posted
+ * @rdm: the endpoint
+ * @peer: the reader
+ *
+ * A peer that wasn't ready gets a single packet, and the others after that has arrived. If there
+ * are several peers, the data for one takes half of its share of the slots, so that peers that take
+ * no data don't have all slots for data. More short reads than KEFA_OWED_MAX would kill the peer if
+ * it isn't ready.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it may.
  */
-static bool kefa_target_may_post(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+bool kefa_target_may_post(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
 	const u32 share = rdm->peers.count < 2 ? rdm->nts : rdm->ts_share / 2;
 

@@ -3,8 +3,10 @@
 #ifndef KEFA_RDM_TARGET_H
 #define KEFA_RDM_TARGET_H
 
+#include "../copy.h"
 #include "../mr.h"
 #include "rdm.h"
+#include "tx.h"
 
 /**
  * struct kefa_target - memory that a peer's operation names
@@ -28,6 +30,28 @@ struct kefa_target {
 	struct kefa_named	from[KEFA_IOV_MAX];
 };
 
+/**
+ * struct kefa_slice - source of the data in a copy buffer
+ * @mem: memory of the operation
+ * @off: offset of the data in @mem
+ * @hdr: length of the headers, which precede the data
+ *
+ * It is in the slot, behind the room for the headers, because the data isn't there.
+ */
+struct kefa_slice {
+	struct kefa_named	mem[KEFA_IOV_MAX];
+	u64			off;
+	u32			hdr;
+};
+
+static_assert(KEFA_HDR_ROOM % __alignof__(struct kefa_slice) == 0 &&
+	      KEFA_HDR_ROOM + sizeof(struct kefa_slice) <= KEFA_TS_ROOM);
+
+static inline struct kefa_slice *kefa_slice_of(struct kefa_ts *ts)
+{
+	return (void *)(ts->hdr + KEFA_HDR_ROOM);
+}
+
 bool kefa_target_fault(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_fault fault);
 bool kefa_target_check(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const struct kefa_pkt *pkt,
 		       u64 access, struct kefa_named *mem);
@@ -43,6 +67,39 @@ struct kefa_rop *kefa_target_begin(struct kefa_rdm *rdm, struct kefa_rpeer *peer
 				   enum kefa_rop_state state);
 bool kefa_asked_same(const struct kefa_held *held, const struct kefa_pkt *pkt,
 		     const struct kefa_named *mem);
+bool kefa_target_may_post(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer);
 void kefa_rtw_completed(struct kefa_rdm *rdm, struct kefa_rop *rop);
+
+/* Take a copy buffer. Half of them are left to the ULP's messages. Return: whether one was free. */
+static inline bool kefa_slice_copy(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	ts->copy = rdm->ep.ncopies > KEFA_COPIES / 2 ? kefa_copy_take(&rdm->ep) : NULL;
+	return ts->copy;
+}
+
+/**
+ * kefa_target_ts() - take a slot for a packet of data to a reader
+ * @rdm: the endpoint
+ * @peer: the reader
+ * @len: length of the packet, with its headers
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the slot, with a copy buffer if it needs one; or NULL if there is none for now.
+ */
+static inline struct kefa_ts *kefa_target_ts(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					     u32 len)
+{
+	struct kefa_ts *ts = kefa_ts_take(rdm, peer, false);
+
+	if (!ts)
+		return NULL;
+	ts->len = len;
+	if (len <= KEFA_TS_ROOM)
+		return ts;
+	if (kefa_slice_copy(rdm, ts))
+		return ts;
+	kefa_ts_free(rdm, ts);
+	return NULL;
+}
 
 #endif /* KEFA_RDM_TARGET_H */

@@ -112,7 +112,7 @@ static void kefa_ts_clear(struct kefa_ts *ts)
 	ts->again = false;
 	ts->has_imm = false;
 	ts->shared = false;
-	ts->whole = false;
+	ts->whole = KEFA_WHOLE_NOT;
 }
 
 /**
@@ -220,6 +220,19 @@ static kefa_ts_done_fn *const kefa_ts_done_fns[KEFA_TS_WHATS] = {
 	[KEFA_TS_FETCH]	= kefa_target_fetched,
 };
 
+/* A read or write by the device that has no operation is over. */
+static void kefa_ts_whole_done(struct kefa_rdm *rdm, struct kefa_ts *ts, int err, u32 status)
+{
+	if (err) {
+		if (kefa_read_fatal(err))
+			kefa_rdm_kill(rdm, ts->peer, err, status);
+		kefa_ts_fail(rdm, ts, err, status);
+	} else if (ts->what == KEFA_TS_READ) {
+		rdm->ep.stats.rx_bytes += ts->seg.len;
+	}
+	kefa_ts_free(rdm, ts);
+}
+
 static noinline void kefa_ts_other_done(struct kefa_rdm *rdm, struct kefa_ts *ts, int err,
 					u32 status)
 {
@@ -228,6 +241,10 @@ static noinline void kefa_ts_other_done(struct kefa_rdm *rdm, struct kefa_ts *ts
 	const u8 what = ts->what;
 	struct kefa_mr *mr = what == KEFA_TS_FETCH ? ts->mr : NULL;
 
+	if (ts->whole) {
+		kefa_ts_whole_done(rdm, ts, err, status);
+		return;
+	}
 	/* The ULP must hear of a write to its region before it hears that the region is invalid. */
 	if (mr) {
 		ts->what = KEFA_TS_PACKET;
@@ -447,6 +464,8 @@ static bool kefa_ts_waits(const struct kefa_ts *ts)
 {
 	const struct kefa_pkt_ops *ops = kefa_row_of(ts->type ?: KEFA_EAGER_MSGRTM_PKT)->ops;
 
+	if (ts->whole)
+		return true;
 	return ts->rop ? !ops->unsend : !ops->unsend_alone;
 }
 

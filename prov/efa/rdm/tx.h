@@ -37,6 +37,16 @@ static inline u32 kefa_ts_left(const struct kefa_rdm *rdm, const struct kefa_rpe
 	return min_t(u32, rdm->ts_share - 1, KEFA_HELD_MAX);
 }
 
+/* Return: whether a slot for data may be taken that leaves @left of the peer's share. */
+static __always_inline bool kefa_may_take(const struct kefa_rdm *rdm,
+					  const struct kefa_rpeer *peer, u32 left)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	return !peer->backoff.waiting &&
+	       rdm->ts_nfree > rdm->ts_ctl + rdm->nts / KEFA_TX_REQUESTS &&
+	       (rdm->peers.count < 2 || peer->wrs + left < rdm->ts_share);
+}
+
 /**
  * kefa_may_stream() - check whether granted data, or a read, may be posted now
  * @rdm: the endpoint
@@ -50,10 +60,7 @@ static inline u32 kefa_ts_left(const struct kefa_rdm *rdm, const struct kefa_rpe
  */
 static inline bool kefa_may_stream(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
-	lockdep_assert_held(&rdm->ep.lock);
-	return !peer->backoff.waiting &&
-	       rdm->ts_nfree > rdm->ts_ctl + rdm->nts / KEFA_TX_REQUESTS &&
-	       (rdm->peers.count < 2 || peer->wrs + kefa_ts_left(rdm, peer) < rdm->ts_share);
+	return kefa_may_take(rdm, peer, kefa_ts_left(rdm, peer));
 }
 
 /**
