@@ -140,6 +140,16 @@ disk_kofiblk()
 	serve_one "$STORE" domain=es0 && attach disk0 client=bench,domain=es1
 }
 
+disk_kofiblk_efa()
+{
+	FABRIC=efa
+	disk_kofiblk
+	set -- $?
+	# shellcheck disable=SC2034 # used by kofiblk.sh
+	FABRIC=
+	return "$1"
+}
+
 gone_kofiblk()
 {
 	detach && serve_none && ip addr del "${SERVER%:*}/32" dev lo
@@ -151,7 +161,7 @@ blk_only()
 	[ "$1" != "$BLK" ] || return 0
 	case $BLK in
 	"" | null_blk) ;;
-	kofiblk) check "kofiblk goes" gone_kofiblk ;;
+	kofiblk*) check "$BLK goes" gone_kofiblk ;;
 	nvme-rdma) check "nvme-rdma goes" gone_nvme_rdma ;;
 	*) check "$BLK goes" nvme_down ;;
 	esac

@@ -3,7 +3,8 @@
  * A ULP on kOFI, fabric efa: tagged messages. "rdm" has one endpoint; the harness' peer doesn't
  * know the protocol, so this module writes the packets that it sends. "rdmpair" has an endpoint
  * on each of two devices. "rdmtx" and "rdmrx" are such pairs, but only the sender's or only the
- * receiver's instructions are counted.
+ * receiver's instructions are counted. They also read and write the receiver's memory by the
+ * device; "emutx" and "emurx" do so by packets.
  */
 #include <kofi/cm.h>
 #include <kofi/domain.h>
@@ -11,6 +12,7 @@
 #include <kofi/endpoint.h>
 #include <kofi/eq.h>
 #include <kofi/errno.h>
+#include <kofi/rma.h>
 #include <kofi/tagged.h>
 #include <linux/delay.h>
 #include <linux/mm.h>
@@ -65,6 +67,10 @@ struct kbr_side {
  * @sides: endpoints; pairs have two
  * @count: number of endpoints
  * @counted: index of the side whose instructions are counted, or KBR_ALL
+ * @far: the first side reads or writes memory of the second
+ * @packets: with @far, by packets instead of by the device
+ * @memory: with @far, the second side's memory, @size bytes
+ * @mr: region of @memory
  * @buf: buffers, one for each operation
  * @size: size of each buffer in bytes
  * @steps: number of steps since an inject
@@ -78,6 +84,10 @@ struct kbr_end {
 	struct kbr_side			sides[KBR_SIDES];
 	unsigned int			count;
 	unsigned int			counted;
+	bool				far;
+	bool				packets;
+	void				*memory;
+	struct fid_mr			*mr;
 	void				*buf[KB_MAX_BATCH];
 	size_t				size;
 	u32				steps;
@@ -94,10 +104,11 @@ static struct kbr_end *to_kbr(struct kb_end *end)
 
 /* --- completions --- */
 
+/* A read or write has a completion at the first side only. */
 static void kbr_count(struct kbr_end *kbr, ssize_t n)
 {
 	kbr->completed += n;
-	WRITE_ONCE(kbr->end.done, kbr->completed / kbr->count);
+	WRITE_ONCE(kbr->end.done, kbr->completed / (kbr->far ? 1 : kbr->count));
 }
 
 static int kbr_failed(struct kbr_end *kbr, struct kbr_side *side)
@@ -264,6 +275,24 @@ static ssize_t kbr_stir(struct kbr_end *kbr)
 	return ret;
 }
 
+/* Read or write the second side's memory. */
+static ssize_t kbr_transfers(struct kbr_end *kbr)
+{
+	const struct kb_test *test = kbr->end.test;
+	const u64 addr = kbr->mr->base_addr, key = fi_mr_key(kbr->mr);
+	struct kbr_side *side = &kbr->sides[0];
+	ssize_t ret = kbr_stir(kbr);
+	u32 i;
+
+	kbr_turn(kbr, 0);
+	for (i = 0; i < test->batch && !ret; i++)
+		ret = test->kind == KB_READ ?
+		      fi_read(side->ep, kbr->buf[i], test->size, NULL, side->peer, addr, key, kbr) :
+		      fi_write(side->ep, kbr->buf[i], test->size, NULL, side->peer, addr, key, kbr);
+	kbr_turn_over(kbr, 0);
+	return ret;
+}
+
 /* Post sends at the first side, and receives at the second one, if there is one. */
 static ssize_t kbr_sends(struct kbr_end *kbr)
 {
@@ -291,6 +320,8 @@ static int kbr_post(struct kb_end *end)
 	const struct kb_test *test = end->test;
 
 	kbr->completed = 0;
+	if (kbr->far)
+		return kbr_transfers(kbr);
 	if (kbr->count > 1)
 		return kbr_sends(kbr);
 	switch (test->kind) {
@@ -352,7 +383,16 @@ static u32 kbr_packet(struct kb_end *end, int i, void *buf)
 
 /* --- setting up; nothing of this is counted --- */
 
-static int kbr_open_side(struct kbr_side *side, const struct kb_test *test, const char *device)
+static int kbr_set_packets(struct kbr_side *side)
+{
+	const bool device = false;
+
+	return fi_setopt(&side->ep->fid, FI_OPT_ENDPOINT, FI_OPT_EFA_USE_DEVICE_RDMA, &device,
+			 sizeof(device));
+}
+
+static int kbr_open_side(struct kbr_end *kbr, struct kbr_side *side, const struct kb_test *test,
+			 const char *device)
 {
 	struct fi_cq_attr cq_attr = {
 		.size		= KBR_CQ,
@@ -367,7 +407,7 @@ static int kbr_open_side(struct kbr_side *side, const struct kb_test *test, cons
 	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, FI_EFA_FABRIC, device);
 	if (!hints)
 		return -ENOMEM;
-	hints->caps = FI_MSG | FI_TAGGED;
+	hints->caps = FI_MSG | FI_TAGGED | (kbr->far ? FI_RMA : 0);
 	ret = fi_getinfo(fi_version(), NULL, NULL, 0, hints, &side->info);
 	fi_freeinfo(hints);
 	return ret ?: fi_fabric(side->info->fabric_attr, &side->fabric, NULL) ?:
@@ -377,6 +417,7 @@ static int kbr_open_side(struct kbr_side *side, const struct kb_test *test, cons
 	       fi_endpoint(side->domain, side->info, &side->ep, NULL) ?:
 	       fi_ep_bind(side->ep, &side->av->fid, 0) ?:
 	       fi_ep_bind(side->ep, &side->cq->fid, FI_TRANSMIT | FI_RECV) ?:
+	       (kbr->packets ? kbr_set_packets(side) : 0) ?:
 	       fi_enable(side->ep) ?: fi_getname(&side->ep->fid, &side->name, &len);
 }
 
@@ -397,7 +438,7 @@ static int kbr_close_side(struct kbr_side *side)
 static void kbr_close(struct kb_end *end)
 {
 	struct kbr_end *kbr = to_kbr(end);
-	int i, ret = 0;
+	int i, ret = KBR_CLOSE(kbr->mr);
 
 	for (i = 0; i < KBR_SIDES; i++)
 		ret |= kbr_close_side(&kbr->sides[i]);
@@ -405,11 +446,23 @@ static void kbr_close(struct kb_end *end)
 	for (i = 0; i < KB_MAX_BATCH; i++)
 		if (kbr->buf[i])
 			free_pages_exact(kbr->buf[i], kbr->size);
+	if (kbr->memory)
+		free_pages_exact(kbr->memory, kbr->size);
 	kfree(kbr);
 }
 
+/* Register the second side's memory. */
+static int kbr_open_memory(struct kbr_end *kbr)
+{
+	kbr->memory = alloc_pages_exact(kbr->size, GFP_KERNEL | __GFP_ZERO);
+	if (!kbr->memory)
+		return -ENOMEM;
+	return fi_mr_reg(kbr->sides[1].domain, kbr->memory, kbr->size,
+			 FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &kbr->mr, NULL);
+}
+
 static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int count,
-				     unsigned int counted)
+				     unsigned int counted, bool packets)
 {
 	struct kbr_end *kbr = kzalloc(sizeof(*kbr), GFP_KERNEL);
 	int ret = 0;
@@ -420,13 +473,17 @@ static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int co
 	kbr->end.test = test;
 	kbr->count = count;
 	kbr->counted = counted;
+	kbr->packets = packets;
+	kbr->far = test->kind == KB_READ || test->kind == KB_WRITE;
 	kbr->size = PAGE_ALIGN(max(test->size, 1U));
 	for (i = 0; i < test->batch && !ret; i++) {
 		kbr->buf[i] = alloc_pages_exact(kbr->size, GFP_KERNEL | __GFP_ZERO);
 		ret = kbr->buf[i] ? 0 : -ENOMEM;
 	}
 	for (i = 0; i < count && !ret; i++)
-		ret = kbr_open_side(&kbr->sides[i], test, i ? test->peer : test->device);
+		ret = kbr_open_side(kbr, &kbr->sides[i], test, i ? test->peer : test->device);
+	if (kbr->far && !ret)
+		ret = count > 1 ? kbr_open_memory(kbr) : -EOPNOTSUPP;
 	if (ret) {
 		kbr_close(&kbr->end);
 		return ERR_PTR(ret);
@@ -439,22 +496,32 @@ static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int co
 
 static struct kb_end *kbr_open(const struct kb_test *test)
 {
-	return kbr_open_sides(test, 1, KBR_ALL);
+	return kbr_open_sides(test, 1, KBR_ALL, false);
 }
 
 static struct kb_end *kbr_open_pair(const struct kb_test *test)
 {
-	return kbr_open_sides(test, 2, KBR_ALL);
+	return kbr_open_sides(test, 2, KBR_ALL, false);
 }
 
 static struct kb_end *kbr_open_tx(const struct kb_test *test)
 {
-	return kbr_open_sides(test, 2, 0);
+	return kbr_open_sides(test, 2, 0, false);
 }
 
 static struct kb_end *kbr_open_rx(const struct kb_test *test)
 {
-	return kbr_open_sides(test, 2, 1);
+	return kbr_open_sides(test, 2, 1, false);
+}
+
+static struct kb_end *kbr_open_packets_tx(const struct kb_test *test)
+{
+	return kbr_open_sides(test, 2, 0, true);
+}
+
+static struct kb_end *kbr_open_packets_rx(const struct kb_test *test)
+{
+	return kbr_open_sides(test, 2, 1, true);
 }
 
 static int kbr_send_nobody(struct kbr_end *kbr, const struct fi_efa_addr *addr)
@@ -607,18 +674,42 @@ static struct kb_ulp kbr_rx_ulp = {
 	.poll		= kbr_poll,
 };
 
+static struct kb_ulp kbr_packets_tx_ulp = {
+	.name		= "emutx",
+	.alone		= true,
+	.open		= kbr_open_packets_tx,
+	.connect	= kbr_connect_pair,
+	.close		= kbr_close,
+	.post		= kbr_post,
+	.poll		= kbr_poll,
+};
+
+static struct kb_ulp kbr_packets_rx_ulp = {
+	.name		= "emurx",
+	.alone		= true,
+	.open		= kbr_open_packets_rx,
+	.connect	= kbr_connect_pair,
+	.close		= kbr_close,
+	.post		= kbr_post,
+	.poll		= kbr_poll,
+};
+
 static int __init kbr_init(void)
 {
 	kb_register(&kbr_ulp);
 	kb_register(&kbr_pair_ulp);
 	kb_register(&kbr_tx_ulp);
 	kb_register(&kbr_rx_ulp);
+	kb_register(&kbr_packets_tx_ulp);
+	kb_register(&kbr_packets_rx_ulp);
 	return 0;
 }
 module_init(kbr_init);
 
 static void __exit kbr_exit(void)
 {
+	kb_deregister(&kbr_packets_rx_ulp);
+	kb_deregister(&kbr_packets_tx_ulp);
 	kb_deregister(&kbr_rx_ulp);
 	kb_deregister(&kbr_tx_ulp);
 	kb_deregister(&kbr_pair_ulp);

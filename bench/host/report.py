@@ -47,7 +47,7 @@ def number(value):
 
 
 def is_disk(name):
-    return name.split()[0] in rows.DISKS
+    return name.split()[0] in (*rows.DISKS, rows.RDM_DISK)
 
 
 def last_cells(figures):

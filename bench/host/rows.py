@@ -30,9 +30,11 @@ ADDRESSES = (1, 64, 4096, 65536)
 ENDPOINTS = (1, 16, 128)
 POSTED = (1, 4096, 65536)       # receives, each for a tag of its own
 MATCHED = 4096          # messages of a batch: so many that their buckets are an average
-PAIRS = ("rdmpair", "rdmtx", "rdmrx")  # both sides are kOFI's
+# Both sides are kOFI's. The last two read and write by packets.
+PAIRS = ("rdmpair", "rdmtx", "rdmrx", "emutx", "emurx")
 # Block devices: both ends are measured together, with what has the data.
 DISKS = ("null_blk", "nvme-loop", "nvme-tcp", "nvme-rxe", "nvme-rdma", "kofiblk")
+RDM_DISK = "kofiblk-efa"        # on fabric efa
 DISK_KINDS = ("read", "write")
 DISK_SIZES = (4 * KIB, 128 * KIB)
 
@@ -62,7 +64,7 @@ class Row:
     endpoints: int = 1
 
     def is_disk(self):
-        return self.ulp in DISKS
+        return self.ulp in (*DISKS, RDM_DISK)
 
     def name(self):
         if self.is_disk():
@@ -163,6 +165,14 @@ def messages():
         yield Row("rdmrx", "recv", size, "polled", batch)
 
 
+def one_sided():
+    """Fabric efa: reads and writes, by the device, and by packets with each end counted."""
+    for kind in ("write", "read"):
+        yield Row("rdmtx", kind, 4 * KIB, "polled")
+        for side in ("emutx", "emurx"):
+            yield Row(side, kind, KIB, "polled")
+
+
 def alternatives():
     """RC queue pairs of rxe, and TCP, both ends together."""
     for kind, sizes in SIZES:
@@ -180,6 +190,8 @@ def block_devices():
             for size in DISK_SIZES:
                 yield Row(disk, kind, size, "sleeping", DEPTH)
         yield Row(disk, "read", 4 * KIB, "sleeping", 1)
+    for kind in DISK_KINDS:
+        yield Row(RDM_DISK, kind, 4 * KIB, "sleeping", DEPTH)
 
 
 def pairs():
@@ -190,7 +202,7 @@ def pairs():
 
 def all_rows():
     return [*compared(), *one_piece(), *growth(), *matching(), *tags(), *messages(),
-            *alternatives(), *block_devices()]
+            *one_sided(), *alternatives(), *block_devices()]
 
 
 def waits(row):
@@ -205,7 +217,8 @@ def checked():
     for row in all_rows():
         if waits(row):
             continue
-        if row.ulp in ("match", "tag", *PAIRS) or row.ulp == "kofiblk" and row.batch == DEPTH:
+        if (row.ulp in ("match", "tag", RDM_DISK, *PAIRS) or
+                row.ulp == "kofiblk" and row.batch == DEPTH):
             yield row
         if row.ulp in ("efa", "rdm") and (row.mode == "polled" or
                                  (row.kind, row.size) in (("send", 8), ("reg", 4 * KIB))):
