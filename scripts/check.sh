@@ -85,14 +85,10 @@ once()
 headers_of()
 {
 	local newest
-	if [ "$1" = newest ]; then
-		"$KOFI_TOP/scripts/newest.sh" root
-		return
-	fi
-	if [ "$1" != test ]; then
-		"$KERNEL_SH" headers "$1"
-		return
-	fi
+	case $1 in
+	newest) "$KOFI_TOP/scripts/newest.sh" root; return ;;
+	6.*) "$KERNEL_SH" headers "$1"; return ;;
+	esac
 	mkdir -p "$KOFI_CACHE/kernel"
 	newest=$(find "$KOFI_CACHE/kernel" -maxdepth 1 -name 'test-*' ! -name '*.tmp' -printf '%T@ %p\n' |
 		sort -rn | sed -n '1s/^[^ ]* //p')
@@ -151,9 +147,7 @@ put()
 {
 	local text
 	text=$(cat)
-	if [ ! -e "$1" ] || [ "$text" != "$(cat "$1")" ]; then
-		echo "$text" > "$1"
-	fi
+	[ -e "$1" ] && [ "$text" = "$(cat "$1")" ] || echo "$text" > "$1"
 }
 
 check_build-6.12() { build 6.12; }
@@ -237,10 +231,7 @@ check_readme()
 	rm -rf "$dir"
 	mkdir -p "$dir"
 	made=$("$PYTHON" "$LIB/docs.py" extract "$dir")
-	if [ -z "$made" ]; then
-		echo "README.md shows no C"
-		return 1
-	fi
+	[ -n "$made" ] || die "README.md shows no C"
 	{
 		user_flags "$copy"
 		for f in $made; do

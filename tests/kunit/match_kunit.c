@@ -427,7 +427,7 @@ static void match_spread(struct kunit *test)
 	u32 shift;
 	u64 work;
 
-	for (shift = 0; shift <= 52; shift += 4) {
+	for (shift = 0; shift <= 52; shift += 13) {
 		work = crowd_work(test, 4096, shift);
 		KUNIT_EXPECT_LE_MSG(test, work, 3000, "tags are multiples of 1 << %u", shift);
 	}

@@ -2,6 +2,7 @@
 """The boots of a run: the suites, and the guest tests by their needs."""
 
 import dataclasses
+import fnmatch
 import itertools
 import os
 import pathlib
@@ -243,31 +244,37 @@ def suite_modules(built):
     return tuple(name for name in built.ours if name.endswith("_kunit"))
 
 
+# Suites of the boots that run only some of efa_kunit's. Two boots have half of them each.
+SUITES_OF = {"kunit-efa": "kefa_[!r]*", "kunit-rdm": "kefa_r*", "kunit-models": "kefa_rdm_*"}
+
+
 def suites_of(boot, listed):
     """The suites that must run in a boot."""
-    if boot == "kunit-models":
-        return [name for name in listed if name.startswith("kefa_rdm_")]
-    split = {"kunit": False, "kunit-efa": True}
-    return [name for name in listed
-            if boot not in split or split[boot] == name.startswith("kefa_")]
+    if boot in SUITES_OF:
+        return fnmatch.filter(listed, SUITES_OF[boot])
+    return [name for name in listed if boot != "kunit" or not name.startswith("kefa_")]
 
 
 def suite_boots(built, at, only):
     modules = suite_modules(built)
     common = {"suites": modules, "timeout": 1200}
-    # Two boots, for two CPUs. Most of the time would be spent waiting for grace periods.
+    # Several boots, for several CPUs. Most of the time would be spent waiting for grace periods.
     # kmemleak doubles the time of the rest.
     quick = {"accel": BY_TURNS, "kmemleak": bool(os.environ.get("LEAKS")) or at == "full",
-             "cmdline": "rcupdate.rcu_expedited=1", "timeout": 1200}
+             "timeout": 1200}
     efa = tuple(name for name in modules if name == "efa_kunit")
-    boots = (("check", Boot("kunit-efa", suites=efa, **quick)),
-             ("check", Boot("kunit", suites=tuple(n for n in modules if n not in efa), **quick)),
+    expedite = "rcupdate.rcu_expedited=1"
+    only_some = {name: f"kunit.filter_glob={glob}" for name, glob in SUITES_OF.items()}
+    boots = (*(("check", Boot(name, suites=efa, cmdline=f"{expedite} {only_some[name]}", **quick))
+               for name in ("kunit-rdm", "kunit-efa")),
+             ("check", Boot("kunit", suites=tuple(n for n in modules if n not in efa),
+                            cmdline=expedite, **quick)),
              ("full", Boot("kunit-parallel", **common)),
              # All moments, and models with many more steps. A case may take minutes.
              ("full", Boot("kunit-models", suites=efa, timeout=3600,
                            suite_parameters="chaos_seeds=10 chaos_steps=100000 rdm_long=1",
-                           cmdline="kunit.filter_glob=kefa_rdm_* "
-                                   "sysctl.kernel.hung_task_timeout_secs=0")),
+                           cmdline=only_some["kunit-models"] +
+                                   " sysctl.kernel.hung_task_timeout_secs=0")),
              ("full", Boot("kunit-swiotlb", cmdline="swiotlb=force", **common)))
     return [boot for level, boot in boots
             if runs(level, at, only) and (not only or boot.name in only)]
