@@ -28,15 +28,26 @@ server_starts()
 	check "the server is loaded" serve_one
 }
 
-# Fail only allocations that are called, directly or not, from MODULE.
+# bounds_of MODULE: set text and end
+bounds_of()
+{
+	text=$(cat "/sys/module/$1/sections/.text")
+	end=$(printf %#x $((text + $(sed -n "s/^$1 \([0-9]*\) .*/\1/p" /proc/modules))))
+}
+
+# Fail only allocations that are called, directly or not, from MODULE, and not those of the
+# provider: to open a device takes so many that nearly no attempt would succeed.
 # faults_on MODULE PERCENT
 faults_on()
 {
-	text=$(cat "/sys/module/$1/sections/.text")
-	size=$(sed -n "s/^$1 \([0-9]*\) .*/\1/p" /proc/modules)
+	bounds_of kofi_efa
+	set -- "$@" reject-start="$text" reject-end="$end"
+	bounds_of "$1"
+	percent=$2
+	shift 2
 	for knob in $KNOBS; do
-		fault_on "$knob" "$2" stacktrace-depth=32 require-start="$text" \
-			require-end="$(printf %#x $((text + size)))"
+		fault_on "$knob" "$percent" stacktrace-depth=32 require-start="$text" \
+			require-end="$end" "$@"
 	done
 }
 
@@ -50,6 +61,8 @@ faults_off()
 		echo -1 > "$FAULTS/$knob/times"
 		echo 0 > "$FAULTS/$knob/require-start"
 		echo 0xffffffffffffffff > "$FAULTS/$knob/require-end"
+		echo 0 > "$FAULTS/$knob/reject-start"
+		echo 0 > "$FAULTS/$knob/reject-end"
 	done
 	check "$hits allocations failed" [ "$hits" -gt 0 ]
 }
