@@ -114,11 +114,14 @@ static void efasim_dev_work(struct work_struct *work)
 {
 	struct efasim_dev *dev = container_of(work, struct efasim_dev, work);
 	struct timerqueue_node *next;
-	unsigned int noio;
+	unsigned int noreclaim;
 	bool more = false;
 
-	/* A storage ULP may use the device, so allocations must not wait for write-out. */
-	noio = memalloc_noio_save();
+	/*
+	 * A storage ULP may use the device, and free memory may take its writes. So allocations
+	 * don't wait for it, but take some of the reserve.
+	 */
+	noreclaim = memalloc_noreclaim_save();
 	mutex_lock(&dev->lock);
 	if (!dev->stopping && !efasim_dev_is_dead(dev)) {
 		more = efasim_dev_run(dev);
@@ -127,7 +130,7 @@ static void efasim_dev_work(struct work_struct *work)
 			efasim_dev_wake_by(dev, next->expires);
 	}
 	mutex_unlock(&dev->lock);
-	memalloc_noio_restore(noio);
+	memalloc_noreclaim_restore(noreclaim);
 	if (more)
 		efasim_kick(dev);
 }
