@@ -399,14 +399,13 @@ static __always_inline bool kefa_plain_iter(struct kefa_plain *p, const struct i
 	return true;
 }
 
-/*
- * Set the buffers of @p from an iterator that kefa_plain_iter() has declined. Return: false unless
- * they are two, which don't fit into a work request.
- */
+/* Set the buffers of @p from an iterator. Return: false unless they are two. */
 static __always_inline bool kefa_plain_iter2(struct kefa_plain *p, const struct iov_iter *iter)
 {
 	const struct bio_vec *bvec = iter->bvec;
 
+	p->len = iov_iter_count(iter);
+	/* Data that fits into a work request is copied there from one buffer. */
 	if (!iov_iter_is_bvec(iter) || iov_iter_rw(iter) != ITER_SOURCE || iter->nr_segs < 2 ||
 	    iter->iov_offset || p->len <= KEFA_MAX_INLINE || p->len <= bvec->bv_len)
 		return false;
@@ -414,8 +413,24 @@ static __always_inline bool kefa_plain_iter2(struct kefa_plain *p, const struct 
 	if (!bvec->bv_len || p->len2 > bvec[1].bv_len || kefa_dma_p2p(bvec->bv_page) ||
 	    kefa_dma_p2p(bvec[1].bv_page))
 		return false;
+	p->phys = page_to_phys(bvec->bv_page) + bvec->bv_offset;
 	p->phys2 = page_to_phys(bvec[1].bv_page) + bvec[1].bv_offset;
 	return true;
+}
+
+/* A function of its own, so that messages in one piece don't pay for it. */
+static noinline bool kefa_plain_two(struct fid_ep *ep, const struct fi_msg *msg, u64 flags)
+{
+	struct kefa_plain p = {
+		.what		= FI_MSG | FI_SEND,
+		.msg		= true,
+		.flags		= flags,
+		.addr		= msg->addr,
+		.context	= msg->context,
+	};
+
+	return !(flags & ~KEFA_SHORT_TX) && kefa_plain_iter2(&p, &msg->msg_iter) &&
+	       kefa_plain_tx(ep, &p);
 }
 
 static ssize_t kefa_plain_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, u64 flags)
@@ -429,8 +444,9 @@ static ssize_t kefa_plain_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, u
 	};
 
 	if (likely(!(flags & ~KEFA_SHORT_TX) &&
-		   (kefa_plain_iter(&p, &msg->msg_iter, ITER_SOURCE) ||
-		    kefa_plain_iter2(&p, &msg->msg_iter)) && kefa_plain_tx(ep, &p)))
+		   kefa_plain_iter(&p, &msg->msg_iter, ITER_SOURCE) && kefa_plain_tx(ep, &p)))
+		return 0;
+	if (kefa_plain_two(ep, msg, flags))
 		return 0;
 	return kofi_req_sendmsg(ep, msg, flags);
 }
