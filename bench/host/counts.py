@@ -34,7 +34,7 @@ def driver_symbols(build):
     """Symbols of the part of efasim that corresponds to a driver: its verbs, without the
     functions by which they call the device."""
     names = set()
-    for path in sorted((build / "sim").glob("verbs*.o")):
+    for path in sorted((build / "sim" / "verbs").glob("*.o")):
         out = subprocess.run(["nm", "--defined-only", path], stdout=subprocess.PIPE,
                              text=True, check=True).stdout
         names.update(line.split()[2] for line in out.splitlines())
