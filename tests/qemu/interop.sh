@@ -79,12 +79,12 @@ set_up_process()
 	check "the process has a device" wait_for 20 [ -e /dev/infiniband/uverbs0 ]
 }
 
-# set_up: create a device for each side, and load what both need
+# set_up [PARAMETER=VALUE...]: create a device for each side, and load what both need
 set_up()
 {
 	export FI_ECHO_COUNTERS=$EFA
 	cp /bed/tools/fi_echo $OUT
-	set_up_process lo
+	set_up_process lo "$@"
 	host rdma link add es0 type efasim netdev lo
 	modprobe kofi_efa
 	note "$(theirs fi_info --version | head -n 1)"
