@@ -218,7 +218,7 @@ def checked():
         if waits(row):
             continue
         if (row.ulp in ("match", "tag", RDM_DISK, *PAIRS) or
-                row.ulp == "kofiblk" and row.batch == DEPTH):
+                row.ulp in ("nvme-rdma", "kofiblk") and row.batch == DEPTH):
             yield row
         if row.ulp in ("efa", "rdm") and (row.mode == "polled" or
                                  (row.kind, row.size) in (("send", 8), ("reg", 4 * KIB))):
