@@ -34,6 +34,7 @@ faults()
 	done
 }
 
+# shellcheck disable=SC2119 # without parameters
 set_up
 modprobe kofi_echo domain=es0
 check "the kernel has an endpoint" [ "$(cat $ECHO/name | wc -c)" = 65 ]

@@ -74,6 +74,7 @@ went()
 	done
 }
 
+# shellcheck disable=SC2119 # without parameters
 set_up
 # is_2: succeeds unless libfabric is 1.17
 is_2()

@@ -91,6 +91,7 @@ is_2()
 	[ "$ROOT" ]
 }
 
+# shellcheck disable=SC2119 # without parameters
 set_up
 cp /bed/tools/fi_far $OUT
 export FI_FAR_DIR=$FAR
