@@ -5,6 +5,7 @@
  */
 #include <linux/cpumask.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include "ah.h"
 #include "dma.h"
 #include "domain.h"
@@ -147,6 +148,32 @@ static void kefa_domain_vector_mask(struct fid_domain *domain,
 			cpumask_set_cpu(cpu, mask);
 }
 
+/**
+ * kefa_domain_endpoint() - open an endpoint of the type that the caller asks for
+ * @domain: the domain
+ * @info: fi_info that the endpoint is opened with
+ * @ep: takes the endpoint
+ * @context: unused
+ *
+ * Serves as fi_ops_domain.endpoint.
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or a negative errno.
+ */
+int kefa_domain_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+			 void *context)
+{
+	const struct kefa_fabric_kind * const *kind;
+	struct kefa_domain *dom = to_kefa_domain(domain);
+	const enum fi_ep_type type = info->ep_attr->type;
+
+	for (kind = kefa_fabrics; *kind; kind++)
+		if (!strcmp((*kind)->name, dom->fabric) &&
+		    (type == FI_EP_UNSPEC || type == (*kind)->type))
+			return (*kind)->open(dom, info, ep);
+	return -EINVAL;
+}
+
 int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		     struct fid_domain **domain, void *context)
 {
@@ -160,6 +187,7 @@ int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	kind = container_of(fabric, struct kefa_fabric, fabric_fid)->kind;
 	dom->domain_fid.fid.ops = &kefa_domain_fid_ops;
 	dom->domain_fid.ops = &kind->domain;
+	dom->fabric = kind->name;
 	INIT_LIST_HEAD(&dom->eps);
 	kefa_pool_init(dom);
 	dom->dev = kefa_dev_find(info->domain_attr->name);

@@ -25,6 +25,7 @@ enum {
  * struct kefa_domain - an open domain
  * @domain_fid: the object
  * @dev: device of the domain, referenced
+ * @fabric: name of the domain's fabric
  * @list: in @dev->domains; under @dev->lock
  * @pd: protection domain; NULL after the device was removed
  * @gone: the device was removed; under @dev->lock
@@ -53,6 +54,7 @@ enum {
 struct kefa_domain {
 	struct fid_domain	domain_fid;
 	struct kefa_dev		*dev;
+	const char		*fabric;
 	struct list_head	list;
 	struct ib_pd		*pd;
 	bool			gone;
@@ -79,6 +81,8 @@ struct kefa_domain {
 
 int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		     struct fid_domain **domain, void *context);
+int kefa_domain_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+			 void *context);
 void kefa_domain_remove(struct kefa_domain *dom);
 
 static inline struct kefa_domain *to_kefa_domain(struct fid_domain *domain)

@@ -33,25 +33,30 @@
 
 struct fi_info;
 struct kefa_dev;
+struct kefa_domain;
 
 #define KEFA_VERSION	FI_VERSION(0, 1)
 
 /* main.c */
 
 /**
- * struct kefa_fabric_kind - a fabric that the provider has for each device
- * @name: name of the fabric
+ * struct kefa_fabric_kind - a kind of endpoints that the provider has for devices
+ * @name: name of the fabric. If it has several kinds, the first one's functions are the domain's
+ * @type: type of the endpoints
  * @init: called when the module is loaded; NULL for nothing
  * @exit: undo @init
  * @info: set the capabilities of an entry for fi_getinfo(), and the attributes of endpoints
+ * @open: open an endpoint
  * @cpu_rma: peers may ask for reads and writes of regions by packets, so the CPU carries them out
  * @domain: functions of the fabric's domains
  */
 struct kefa_fabric_kind {
 	const char		*name;
+	enum fi_ep_type		type;
 	int (*init)(void);
 	void (*exit)(void);
 	void (*info)(const struct kefa_dev *dev, struct fi_info *info);
+	int (*open)(struct kefa_domain *dom, const struct fi_info *info, struct fid_ep **ep);
 	bool			cpu_rma;
 	struct fi_ops_domain	domain;
 };

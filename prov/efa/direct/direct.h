@@ -70,6 +70,13 @@ static inline struct kefa_direct *to_kefa_direct(const struct kefa_ep *ep)
 	return container_of(ep, struct kefa_direct, ep);
 }
 
+/* ep.c */
+
+struct kefa_direct *kefa_direct_new(struct kefa_domain *dom, const struct fi_info *info,
+				    const struct kefa_ep_kind *kind, u64 caps);
+int kefa_direct_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr);
+void kefa_direct_fini(struct kefa_ep *ep);
+
 /* progress.c */
 
 void kefa_direct_work(struct work_struct *work);

@@ -57,14 +57,32 @@ static void kefa_direct_info(const struct kefa_dev *dev, struct fi_info *info)
 
 /* --- endpoints --- */
 
-static int kefa_direct_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
+/**
+ * kefa_direct_init() - allocate memory for operations, and set attributes of the queue pair
+ * @ep: the endpoint
+ * @attr: attributes of the queue pair
+ *
+ * Serves as kefa_ep_kind.init.
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ * Return: 0, or -ENOMEM.
+ */
+int kefa_direct_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
 {
 	if (to_kefa_direct(ep)->rnr_ms && attr->rnr_retry == FI_EFA_RNR_INFINITE)
 		attr->rnr_retry = KEFA_RNR_TRIES;
 	return kefa_ops_init(ep);
 }
 
-static void kefa_direct_fini(struct kefa_ep *ep)
+/**
+ * kefa_direct_fini() - undo kefa_direct_init()
+ * @ep: the endpoint, which isn't enabled or is stopped
+ *
+ * Serves as kefa_ep_kind.fini.
+ *
+ * Context: Process context; sleeps.
+ */
+void kefa_direct_fini(struct kefa_ep *ep)
 {
 	/* The worker doesn't queue this again, because the endpoint isn't enabled. */
 	cancel_delayed_work_sync(&to_kefa_direct(ep)->rnr_work);
@@ -148,59 +166,78 @@ static const struct fi_ops_ep kefa_direct_ep_ops = {
 
 static bool kefa_direct_possible(const struct kefa_dev *dev, const struct fi_info *info)
 {
-	const struct fi_ep_attr *attr = info->ep_attr;
-
 	return !(info->caps & ~kefa_direct_caps(dev)) &&
-	       (attr->type == FI_EP_RDM || attr->type == FI_EP_UNSPEC) &&
 	       info->tx_attr->size <= dev->tx_depth &&
 	       info->rx_attr->size <= dev->rx_depth &&
 	       !(info->tx_attr->op_flags & ~KEFA_TX_DEFAULTS) &&
 	       !(info->rx_attr->op_flags & ~KEFA_RX_DEFAULTS);
 }
 
-static int kefa_direct_open(struct fid_domain *domain, struct fi_info *info,
-			    struct fid_ep **ep, void *context)
+/**
+ * kefa_direct_new() - allocate an endpoint
+ * @dom: domain of the endpoint
+ * @info: fi_info that the endpoint is opened with
+ * @kind: functions of the endpoint
+ * @caps: capabilities of the fabric
+ *
+ * The caller may set other operations, and adds the endpoint to the domain.
+ *
+ * Context: Process context; sleeps.
+ * Return: the endpoint, or NULL without memory.
+ */
+struct kefa_direct *kefa_direct_new(struct kefa_domain *dom, const struct fi_info *info,
+				    const struct kefa_ep_kind *kind, u64 caps)
 {
-	struct kefa_domain *dom = to_kefa_domain(domain);
+	struct kefa_direct *direct = kzalloc(sizeof(*direct), GFP_KERNEL);
+	struct kefa_ep *ep;
+
+	if (!direct)
+		return NULL;
+	ep = &direct->ep;
+	kefa_ep_init(ep, kind, dom, info, caps, kefa_direct_work);
+	ep->ep_fid.fid.ops = &kefa_direct_fid_ops;
+	ep->ep_fid.ops = &kefa_direct_ep_ops;
+	ep->ep_fid.msg = &kefa_direct_msg_ops;
+	ep->ep_fid.tagged = &kofi_req_tagged_ops;
+	ep->ep_fid.rma = &kefa_direct_rma_ops;
+	ep->ep_fid.req = &kefa_direct_req_ops;
+	ep->tx.base.known = KEFA_TX_DEFAULTS;
+	ep->rx.base.known = KEFA_RX_DEFAULTS;
+	INIT_LIST_HEAD(&direct->rests);
+	INIT_LIST_HEAD(&direct->rests_free);
+	INIT_DELAYED_WORK(&direct->rnr_work, kefa_rnr_work);
+	return direct;
+}
+
+static int kefa_direct_open(struct kefa_domain *dom, const struct fi_info *info,
+			    struct fid_ep **ep)
+{
 	struct kefa_direct *direct;
-	struct kefa_ep *new;
 	int ret;
 
 	if (!kefa_direct_possible(dom->dev, info))
 		return -EINVAL;
-	direct = kzalloc(sizeof(*direct), GFP_KERNEL);
+	direct = kefa_direct_new(dom, info, &kefa_direct_kind, kefa_direct_caps(dom->dev));
 	if (!direct)
 		return -ENOMEM;
-	new = &direct->ep;
-	kefa_ep_init(new, &kefa_direct_kind, dom, info, kefa_direct_caps(dom->dev),
-		     kefa_direct_work);
-	new->ep_fid.fid.ops = &kefa_direct_fid_ops;
-	new->ep_fid.ops = &kefa_direct_ep_ops;
-	new->ep_fid.msg = &kefa_direct_msg_ops;
-	new->ep_fid.tagged = &kofi_req_tagged_ops;
-	new->ep_fid.rma = &kefa_direct_rma_ops;
-	new->ep_fid.req = &kefa_direct_req_ops;
-	new->tx.base.known = KEFA_TX_DEFAULTS;
-	new->rx.base.known = KEFA_RX_DEFAULTS;
-	INIT_LIST_HEAD(&direct->rests);
-	INIT_LIST_HEAD(&direct->rests_free);
-	INIT_DELAYED_WORK(&direct->rnr_work, kefa_rnr_work);
-	ret = kefa_ep_add(new);
+	ret = kefa_ep_add(&direct->ep);
 	if (ret) {
 		kfree(direct);
 		return ret;
 	}
-	*ep = &new->ep_fid;
+	*ep = &direct->ep.ep_fid;
 	return 0;
 }
 
 const struct kefa_fabric_kind kefa_direct_fabric = {
 	.name	= FI_EFA_FABRIC_DIRECT,
+	.type	= FI_EP_RDM,
 	.info	= kefa_direct_info,
+	.open	= kefa_direct_open,
 	.domain	= {
 		.av_open	= kefa_av_open,
 		.cq_open	= kofi_cq_open,
-		.endpoint	= kefa_direct_open,
+		.endpoint	= kefa_domain_endpoint,
 		.cntr_open	= kofi_cntr_open,
 		.mr_regattr	= kefa_mr_regattr,
 		.mr_alloc	= kefa_mr_alloc,

@@ -429,10 +429,7 @@ static u64 kefa_rdm_caps(const struct kefa_dev *dev)
 
 static bool kefa_rdm_possible(const struct kefa_dev *dev, const struct fi_info *info)
 {
-	const struct fi_ep_attr *attr = info->ep_attr;
-
 	return !(info->caps & ~kefa_rdm_caps(dev)) &&
-	       (attr->type == FI_EP_RDM || attr->type == FI_EP_UNSPEC) &&
 	       info->tx_attr->size <= KEFA_RDM_SIZE &&
 	       info->rx_attr->size <= KEFA_RDM_SIZE &&
 	       !(info->tx_attr->op_flags & ~KEFA_TX_DEFAULTS) &&
@@ -473,10 +470,8 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 	hrtimer_setup(&rdm->timer, kefa_rdm_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 }
 
-static int kefa_rdm_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
-			 void *context)
+static int kefa_rdm_open(struct kefa_domain *dom, const struct fi_info *info, struct fid_ep **ep)
 {
-	struct kefa_domain *dom = to_kefa_domain(domain);
 	struct kefa_rdm *rdm;
 	int ret;
 
@@ -563,14 +558,16 @@ static void kefa_rdm_info(const struct kefa_dev *dev, struct fi_info *info)
 
 const struct kefa_fabric_kind kefa_rdm_fabric = {
 	.name	= FI_EFA_FABRIC,
+	.type	= FI_EP_RDM,
 	.init	= kefa_rpeer_cache_init,
 	.exit	= kefa_rpeer_cache_fini,
 	.info	= kefa_rdm_info,
+	.open	= kefa_rdm_open,
 	.cpu_rma = true,
 	.domain	= {
 		.av_open	= kefa_av_open,
 		.cq_open	= kefa_rdm_cq_open,
-		.endpoint	= kefa_rdm_open,
+		.endpoint	= kefa_domain_endpoint,
 		.cntr_open	= kofi_cntr_open,
 		.mr_regattr	= kefa_mr_regattr,
 		.mr_alloc	= kefa_mr_alloc,
