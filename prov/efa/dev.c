@@ -97,14 +97,14 @@ static bool kefa_dev_picked(const struct kefa_dev *dev, const struct kefa_pick *
 	       (!pick->gid || !memcmp(pick->gid, dev->gid, sizeof(dev->gid)));
 }
 
-/* Append the entries of one fabric, for all usable devices that are picked. */
+/* Append the entries of one kind, for all usable devices that are picked and have it. */
 static int kefa_fabric_info(const struct kefa_pick *pick,
 			    const struct kefa_fabric_kind *fabric, struct fi_info ***last)
 {
 	struct kefa_dev *dev;
 
 	list_for_each_entry(dev, &kefa_devs, list) {
-		if (!kefa_dev_picked(dev, pick))
+		if (!kefa_dev_picked(dev, pick) || (fabric->offered && !fabric->offered(dev)))
 			continue;
 		**last = kefa_info(dev, fabric);
 		if (!**last)

@@ -67,6 +67,8 @@ enum kefa_dev_state {
  * @rnr_retry_ok: the device accepts a limit on retries to a peer without a receive
  * @rdma_read: RDMA read may be used
  * @rdma_write: RDMA write may be used
+ * @dgram: datagrams may be used
+ * @ud_prefix: bytes that the device writes in front of a received datagram
  */
 struct kefa_dev {
 	struct list_head		list;
@@ -107,6 +109,8 @@ struct kefa_dev {
 	bool				rnr_retry_ok;
 	bool				rdma_read;
 	bool				rdma_write;
+	bool				dgram;
+	u32				ud_prefix;
 };
 
 /* device.c */

@@ -49,10 +49,11 @@ static int kefa_dev_do_probe(struct kefa_dev *dev)
 
 	if (!ret)
 		dev_info(&dev->ibdev->dev,
-			 "kofi_efa: generation %u, messages to %u bytes, RDMA read %s, write %s\n",
+			 "kofi_efa: generation %u, messages to %u bytes, RDMA read %s, write %s, datagrams %s\n",
 			 dev->part_id & 0xf, dev->mtu,
 			 dev->rdma_read ? "yes" : "no",
-			 dev->rdma_write ? "yes" : "no");
+			 dev->rdma_write ? "yes" : "no",
+			 dev->dgram ? "yes" : "no");
 	else if (ret == -ENXIO)
 		dev_warn(&dev->ibdev->dev,
 			 "kofi_efa: not used: the device has no event queues for completions\n");

@@ -114,7 +114,7 @@ int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 		.comp_vector	= attr->vector,
 	};
 	struct ib_qp_init_attr qp_attr = {
-		.qp_type	= EFA_QPT_SRD,
+		.qp_type	= attr->ud ? IB_QPT_UD : EFA_QPT_SRD,
 		.sq_sig_type	= IB_SIGNAL_ALL_WR,
 		.cap = {
 			.max_send_wr	 = attr->tx_depth,

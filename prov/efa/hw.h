@@ -45,6 +45,7 @@ enum {
  * struct kefa_wr - a work request in the format of the device's driver
  * @send: the generic part, which is first in each of the others
  * @srd: a send
+ * @ud: a send of a queue pair for datagrams
  * @rdma: a read or write
  * @reg: a fast registration
  * @sge: local memory
@@ -54,6 +55,7 @@ struct kefa_wr {
 	union {
 		struct ib_send_wr	send;
 		struct ib_srd_wr	srd;
+		struct ib_ud_wr		ud;
 		struct ib_srd_rdma_wr	rdma;
 		struct ib_reg_wr	reg;
 	};
@@ -165,12 +167,14 @@ struct kefa_hw_qp {
  * @vector: completion vector
  * @rnr_retry: number of times that the device retries a peer without a receive;
  *	KEFA_RNR_UNSET to not set it
+ * @ud: the queue pair is for datagrams, whose sends kefa_wr_send_ud() begins
  */
 struct kefa_hw_qp_attr {
 	u32	tx_depth;
 	u32	rx_depth;
 	u32	vector;
 	u8	rnr_retry;
+	bool	ud;
 };
 
 /*
@@ -284,6 +288,25 @@ static inline void kefa_wr_send(struct kefa_wr *wr, u64 id, struct ib_ah *ah,
 	wr->srd.ah = ah;
 	wr->srd.remote_qpn = qpn;
 	wr->srd.remote_qkey = qkey;
+}
+
+/**
+ * kefa_wr_send_ud() - begin a send of a datagram; the caller adds SGEs
+ * @wr: the work request
+ * @id: id for the completion
+ * @ah: address handle of the peer
+ * @qpn: number of the peer's queue pair
+ * @qkey: Q_Key of the peer's queue pair
+ *
+ * Context: Any.
+ */
+static inline void kefa_wr_send_ud(struct kefa_wr *wr, u64 id, struct ib_ah *ah,
+				   u32 qpn, u32 qkey)
+{
+	kefa_wr_begin(wr, id, IB_WR_SEND);
+	wr->ud.ah = ah;
+	wr->ud.remote_qpn = qpn;
+	wr->ud.remote_qkey = qkey;
 }
 
 /**

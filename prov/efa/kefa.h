@@ -45,6 +45,7 @@ struct kefa_domain;
  * @type: type of the endpoints
  * @init: called when the module is loaded; NULL for nothing
  * @exit: undo @init
+ * @offered: return whether a device has such endpoints; NULL if each device has
  * @info: set the capabilities of an entry for fi_getinfo(), and the attributes of endpoints
  * @open: open an endpoint
  * @cpu_rma: peers may ask for reads and writes of regions by packets, so the CPU carries them out
@@ -55,14 +56,15 @@ struct kefa_fabric_kind {
 	enum fi_ep_type		type;
 	int (*init)(void);
 	void (*exit)(void);
+	bool (*offered)(const struct kefa_dev *dev);
 	void (*info)(const struct kefa_dev *dev, struct fi_info *info);
 	int (*open)(struct kefa_domain *dom, const struct fi_info *info, struct fid_ep **ep);
 	bool			cpu_rma;
 	struct fi_ops_domain	domain;
 };
 
-/* direct/ep.c and rdm/ep.c */
-extern const struct kefa_fabric_kind kefa_direct_fabric, kefa_rdm_fabric;
+/* direct/ep.c, rdm/ep.c and dgram/ep.c */
+extern const struct kefa_fabric_kind kefa_direct_fabric, kefa_rdm_fabric, kefa_dgram_fabric;
 
 /* dev.c */
 

@@ -21,6 +21,7 @@ MODULE_IMPORT_NS(KOFI_PROVIDER);
 static const struct kefa_fabric_kind * const kefa_table[] = {
 	&kefa_direct_fabric,
 	&kefa_rdm_fabric,
+	&kefa_dgram_fabric,
 	NULL
 };
 

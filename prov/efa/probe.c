@@ -8,6 +8,9 @@
  * The region is described as by fi_mr_reg(): large pages, a remote address below
  * the page size, data across a page boundary. If the device refuses that, simpler
  * descriptions are tried, and all regions are then described that way.
+ *
+ * The kernel verbs don't say either what a device writes in front of a received datagram. So
+ * another queue pair sends a datagram to itself.
  */
 #define pr_fmt(fmt) "kofi_efa: " fmt
 
@@ -25,6 +28,10 @@
 /* Timeout: some devices are said to drop packets that they send to themselves. */
 #define KEFA_PROBE_MS		1000
 #define KEFA_PROBE_LEN		64
+/* A datagram may get lost. */
+#define KEFA_PROBE_DGRAMS	3
+/* What a device may write in front of a datagram. */
+#define KEFA_PROBE_PREFIX	40
 #define KEFA_PROBE_DEPTH	16
 /* Memory of the probe: half of it is a region, which doesn't begin at a page boundary. */
 #define KEFA_PROBE_MEM		SZ_4M
@@ -69,7 +76,7 @@ MODULE_PARM_DESC(rdma,
  * struct kefa_probe - state of a probe
  * @dev: the device
  * @pd: protection domain
- * @hq: queue pair
+ * @hq: queue pair, first for RDMA, then for datagrams
  * @ah: address handle of the device itself
  * @fr: region that is read and written
  * @sg: memory of the region
@@ -77,10 +84,12 @@ MODULE_PARM_DESC(rdma,
  *	middle
  * @order: allocation order of @mem
  * @dma: DMA address of @mem
- * @id: id of the last work request
+ * @id: id of the work request that is waited for
  * @silent: the device didn't answer
  * @read: the device has RDMA read
  * @write: the device has RDMA write
+ * @dgram: the device has datagrams
+ * @prefix: bytes in front of a received datagram
  * @refused: objects that the device refused to destroy
  */
 struct kefa_probe {
@@ -97,6 +106,8 @@ struct kefa_probe {
 	bool			silent;
 	bool			read;
 	bool			write;
+	bool			dgram;
+	u32			prefix;
 	struct kefa_refused	refused;
 };
 
@@ -104,7 +115,7 @@ static void kefa_probe_event(void *arg)
 {
 }
 
-static bool kefa_probe_polled(struct kefa_probe *probe, u32 *status)
+static bool kefa_probe_polled(struct kefa_probe *probe, struct kefa_wc *done)
 {
 	struct ib_wc wc;
 	int n;
@@ -114,30 +125,43 @@ static bool kefa_probe_polled(struct kefa_probe *probe, u32 *status)
 	local_bh_enable();
 	if (n != 1 || wc.wr_id != probe->id)
 		return false;
-	*status = kefa_wc_read(&wc).status;
+	*done = kefa_wc_read(&wc);
 	return true;
+}
+
+static bool kefa_probe_post(struct kefa_probe *probe, struct kefa_wr *wr)
+{
+	int ret;
+
+	local_bh_disable();
+	ret = kefa_hw_post_send(&probe->hq, &wr, 1);
+	local_bh_enable();
+	return !ret;
+}
+
+/* Return: whether the work request kefa_probe.id completed in time. */
+static bool kefa_probe_wait(struct kefa_probe *probe, unsigned int ms, struct kefa_wc *done)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(ms);
+
+	do {
+		if (kefa_probe_polled(probe, done))
+			return true;
+		usleep_range(50, 500);
+	} while (time_before(jiffies, end) && !READ_ONCE(probe->dev->going));
+	return kefa_probe_polled(probe, done);
 }
 
 /* Post a work request. Return: whether it completed successfully. */
 static bool kefa_probe_try(struct kefa_probe *probe, struct kefa_wr *wr)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(KEFA_PROBE_MS);
-	u32 status;
-	int ret;
+	struct kefa_wc done;
 
 	probe->id = wr->send.wr_id;
-	local_bh_disable();
-	ret = kefa_hw_post_send(&probe->hq, &wr, 1);
-	local_bh_enable();
-	if (ret)
+	if (!kefa_probe_post(probe, wr))
 		return false;
-	do {
-		if (kefa_probe_polled(probe, &status))
-			return !status;
-		usleep_range(50, 500);
-	} while (time_before(jiffies, end) && !READ_ONCE(probe->dev->going));
-	if (kefa_probe_polled(probe, &status))
-		return !status;
+	if (kefa_probe_wait(probe, KEFA_PROBE_MS, &done))
+		return !done.status;
 	probe->silent = true;
 	return false;
 }
@@ -270,6 +294,70 @@ static int kefa_probe_run(struct kefa_probe *probe)
 	return ret;
 }
 
+/* --- datagrams --- */
+
+static bool kefa_probe_recv(struct kefa_probe *probe)
+{
+	struct kefa_recv_wr recv;
+	int ret;
+
+	kefa_recv_wr_init(&recv, probe->pd);
+	recv.wr.wr_id = ++probe->id;
+	recv.wr.num_sge = 1;
+	recv.sge[0].addr = probe->dma;
+	recv.sge[0].length = 2 * KEFA_PROBE_LEN;
+	local_bh_disable();
+	ret = kefa_hw_post_recv(&probe->hq, &recv, 1);
+	local_bh_enable();
+	return !ret;
+}
+
+/* Send a datagram, again if it is lost. Return: whether one arrived. */
+static bool kefa_probe_send(struct kefa_probe *probe, const u8 *data, u32 len, struct kefa_wc *done)
+{
+	struct kefa_wr wr;
+	int i;
+
+	kefa_wr_init(&wr, probe->pd);
+	for (i = 0; i < KEFA_PROBE_DGRAMS && !READ_ONCE(probe->dev->going); i++) {
+		kefa_wr_send_ud(&wr, 0, probe->ah, probe->hq.qpn, probe->hq.qkey);
+		kefa_wr_inline(&wr, data, len);
+		if (!kefa_probe_post(probe, &wr))
+			return false;
+		if (kefa_probe_wait(probe, KEFA_PROBE_MS / KEFA_PROBE_DGRAMS, done))
+			return !done->status;
+	}
+	return false;
+}
+
+/* Find out whether a datagram arrives, and what is in front of it. */
+static void kefa_probe_dgram(struct kefa_probe *probe)
+{
+	const struct kefa_hw_qp_attr attr = {
+		.tx_depth	= KEFA_PROBE_DEPTH,
+		.rx_depth	= KEFA_PROBE_DEPTH,
+		.rnr_retry	= KEFA_RNR_UNSET,
+		.ud		= true,
+	};
+	struct kefa_wc done;
+	u8 data[16];
+
+	kefa_destroy_qp(&probe->refused, &probe->hq);
+	if (probe->dev->dead || kefa_create_qp(&probe->refused, &probe->hq, &attr))
+		return;
+	get_random_bytes(data, sizeof(data));
+	kefa_dma_sync_for_device(probe->dev->dma, probe->dma, 2 * KEFA_PROBE_LEN,
+				 DMA_BIDIRECTIONAL);
+	if (!kefa_probe_recv(probe) || !kefa_probe_send(probe, data, sizeof(data), &done))
+		return;
+	probe->prefix = done.len - sizeof(data);
+	if (probe->prefix && probe->prefix != KEFA_PROBE_PREFIX)
+		return;
+	kefa_dma_sync_for_cpu(probe->dev->dma, probe->dma, 2 * KEFA_PROBE_LEN,
+			      DMA_BIDIRECTIONAL);
+	probe->dgram = !memcmp(probe->mem + probe->prefix, data, sizeof(data));
+}
+
 static int kefa_probe_open_qp(struct kefa_probe *probe)
 {
 	const struct kefa_hw_qp_attr attr = {
@@ -326,6 +414,8 @@ static int kefa_probe_mapped(struct kefa_probe *probe)
 	if (IS_ERR(probe->pd))
 		return PTR_ERR(probe->pd);
 	ret = kefa_probe_open(probe) ?: kefa_probe_run(probe);
+	if (!ret)
+		kefa_probe_dgram(probe);
 	kefa_probe_close(probe);
 	if (probe->dev->dead || READ_ONCE(probe->dev->going))
 		return -ENODEV;
@@ -375,6 +465,8 @@ static void kefa_probe_result(struct kefa_probe *probe)
 			 rdma == KEFA_RDMA_READ || rdma == KEFA_RDMA_ALL;
 	dev->rdma_write = rdma == KEFA_RDMA_AUTO ? probe->write :
 			  rdma == KEFA_RDMA_WRITE || rdma == KEFA_RDMA_ALL;
+	dev->dgram = probe->dgram;
+	dev->ud_prefix = probe->dgram ? probe->prefix : 0;
 	if (dev->rdma_read != probe->read || dev->rdma_write != probe->write)
 		dev_info(&dev->ibdev->dev,
 			 "kofi_efa: the probe found RDMA read %s, write %s; the parameter rdma=%s overrides it\n",
@@ -383,7 +475,7 @@ static void kefa_probe_result(struct kefa_probe *probe)
 }
 
 /**
- * kefa_probe_dev() - find out which RDMA operations a device supports
+ * kefa_probe_dev() - find out which RDMA operations a device supports, and whether datagrams
  * @dev: the device, on which no domain is open
  *
  * Context: Process context, under kefa_dev.lock; sleeps for some seconds at worst.

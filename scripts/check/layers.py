@@ -48,8 +48,10 @@ LAYERS = {
                       rdma_files=("hw.h", "hw.c", "device.c"),
                       efa_verbs=("hw.h",), namespaces=("KOFI",)),
     # The two fabrics use the base. It reaches them through the table of fabrics, and they don't
-    # know each other.
+    # know each other. Endpoints of datagrams are those of efa-direct on another queue pair.
     "prov/efa/direct": Layer(("include/kofi", "compat", "prov/efa"), provider_api=True),
+    "prov/efa/dgram": Layer(("include/kofi", "compat", "prov/efa", "prov/efa/direct"),
+                            provider_api=True),
     "prov/efa/rdm": Layer(("include/kofi", "compat", "prov/efa"), provider_api=True),
     # The code of tracepoints reads the structs of both fabrics.
     "prov/efa/trace.c": Layer(("prov/efa", "prov/efa/direct", "prov/efa/rdm")),
@@ -62,7 +64,8 @@ LAYERS = {
     "compat": Layer(rdma=True, efa_verbs=("*",)),
     "tests/verbs": Layer(("compat",), rdma=True, efa_verbs=("*",)),
     "tests": Layer(("include/kofi", "kofi", "kofi/queue", "kofi/match", "cm", "prov/efa",
-                    "prov/efa/direct", "prov/efa/rdm", "prov/efa/trace.c", "prov/loop",
+                    "prov/efa/direct", "prov/efa/dgram", "prov/efa/rdm", "prov/efa/trace.c",
+                    "prov/loop",
                     "samples", "sim", "ulp/lib", "ulp/blk", "ulp/rc", "compat"),
                    rdma=True, efa_verbs=("*",), provider_api=True,
                    namespaces=("KOFI", "KOFI_PROVIDER", "KOFI_TEST", "EFASIM")),

@@ -27,6 +27,7 @@ INCLUDES = (
     ("prov/efa/ep.c", '"hw.h" "wire.h" <kofi/provider.h>',
      '<rdma/ib_verbs.h> "../../compat/efa_verbs.h" "../../kofi/kofi.h" "../../sim/engine.h"'),
     ("prov/efa/direct/op.c", '"op.h" "../hw.h" <kofi/provider.h>', '"../rdm/rdm.h"'),
+    ("prov/efa/dgram/ep.c", '"../direct/op.h" "../hw.h" <kofi/provider.h>', '"../rdm/rdm.h"'),
     ("prov/efa/rdm/tx.c", '"rdm.h" "../hw.h" <kofi/provider.h>',
      '"../direct/op.h" <rdma/ib_verbs.h>'),
     ("prov/efa/main.c", "", '"direct/op.h" "rdm/rdm.h"'),

@@ -30,7 +30,60 @@ static void probe_all(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, probe(fake), 0);
 	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_read);
 	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_write);
+	KUNIT_EXPECT_TRUE(test, fake->dev->dgram);
+	KUNIT_EXPECT_EQ(test, fake->dev->ud_prefix, 40);
 	KUNIT_EXPECT_TRUE(test, list_empty(&fake->lost));
+}
+
+/* --- datagrams --- */
+
+static const struct room {
+	const char	*desc;
+	u32		room;		/* in front of a datagram */
+	unsigned int	lost;		/* number of datagrams */
+	bool		ok;
+} rooms[] = {
+	{ "a header", 40, 0, true },
+	{ "nothing in front", 0, 0, true },
+	{ "a header of another length", 16, 0, false },
+	{ "a loss", 40, 1, true },
+	{ "two losses", 0, 2, true },
+	{ "all are lost", 40, 3, false },
+};
+
+KUNIT_ARRAY_PARAM_DESC(room, rooms, desc);
+
+static void probe_dgram(struct kunit *test)
+{
+	const struct room *row = test->param_value;
+	struct efake *fake = unprobed(test);
+
+	fake->ud_room = row->room;
+	fake->ud_lost = row->lost;
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_EQ(test, fake->dev->dgram, row->ok);
+	KUNIT_EXPECT_EQ(test, fake->dev->ud_prefix, row->ok ? row->room : 0);
+	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_read && fake->dev->rdma_write);
+}
+
+/* A device that can't have such a queue pair, or post to it, is usable without. */
+static void probe_no_dgram(struct kunit *test)
+{
+	struct efake *fake = unprobed(test);
+
+	efake_fail(fake, EFAKE_QP_CREATE, 2, -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_FALSE(test, fake->dev->dgram);
+	efake_fail(fake, EFAKE_QP_START, 2, -EINVAL);
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_FALSE(test, fake->dev->dgram);
+	efake_fail(fake, EFAKE_POST_RECV, 1, -EINVAL);
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_FALSE(test, fake->dev->dgram);
+	fake->deny = BIT_ULL(IB_WR_SEND);
+	KUNIT_EXPECT_EQ(test, probe(fake), 0);
+	KUNIT_EXPECT_FALSE(test, fake->dev->dgram);
+	KUNIT_EXPECT_TRUE(test, fake->dev->rdma_write);
 }
 
 static void probe_denied(struct kunit *test)
@@ -63,8 +116,9 @@ static void probe_silence(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, probe(fake), 0);
 	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_read);
 	KUNIT_EXPECT_FALSE(test, fake->dev->rdma_write);
-	/* A registration, which completes, a read and a write. */
-	KUNIT_EXPECT_EQ(test, efake_calls(fake, EFAKE_POST_SEND), 3);
+	KUNIT_EXPECT_FALSE(test, fake->dev->dgram);
+	/* A registration, which completes, a read, a write and three datagrams. */
+	KUNIT_EXPECT_EQ(test, efake_calls(fake, EFAKE_POST_SEND), 6);
 	KUNIT_EXPECT_GE(test, jiffies - start, 2 * HZ);
 	/* Allow for a busy machine. */
 	KUNIT_EXPECT_LT(test, jiffies - start, 10 * HZ);
@@ -84,10 +138,11 @@ static void probe_refused(struct kunit *test)
 		fake->refuse = BIT(calls[i]);
 		KUNIT_EXPECT_EQ(test, probe(fake), 0);
 		KUNIT_EXPECT_TRUE(test, fake->dev->rdma_write);
-		KUNIT_EXPECT_EQ(test, fake->dev->refused, i + 1);
+		/* There are two queue pairs. */
+		KUNIT_EXPECT_EQ(test, fake->dev->refused, i + 2);
 		KUNIT_EXPECT_EQ(test, fake->dev->set_aside, 0);
 	}
-	KUNIT_EXPECT_EQ(test, list_count_nodes(&fake->broken), 1);
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&fake->broken), 2);
 	fake->refuse = 0;
 	efake_fail(fake, EFAKE_MR_CREATE, 1, -ENOSPC);
 	KUNIT_EXPECT_EQ(test, probe(fake), -ENOSPC);
@@ -314,6 +369,8 @@ static void probe_removed(struct kunit *test)
 
 static struct kunit_case probe_cases[] = {
 	KUNIT_CASE(probe_all),
+	KUNIT_CASE_PARAM(probe_dgram, room_gen_params),
+	KUNIT_CASE(probe_no_dgram),
 	KUNIT_CASE(probe_denied),
 	KUNIT_CASE(probe_silence),
 	KUNIT_CASE(probe_refused),

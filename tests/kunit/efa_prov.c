@@ -37,6 +37,8 @@
 #include "../../prov/efa/mr.c"
 #include "../../prov/efa/direct/mr.c"
 #include "../../prov/efa/direct/ep.c"
+#include "../../prov/efa/dgram/plain.c"
+#include "../../prov/efa/dgram/ep.c"
 #include "../../prov/efa/mr_key.c"
 #include "../../prov/efa/mr_map.c"
 #include "../../prov/efa/mr_pool.c"

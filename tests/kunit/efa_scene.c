@@ -37,6 +37,20 @@ struct fi_info *efa_info(struct kunit *test, const char *device)
 	return info;
 }
 
+static struct fi_info *dgram_info(struct kunit *test, const char *device)
+{
+	struct fi_info *hints, *info = NULL;
+
+	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, NULL, device);
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->mode = FI_MSG_PREFIX;
+	hints->ep_attr->type = FI_EP_DGRAM;
+	KUNIT_EXPECT_EQ(test, fi_getinfo(fi_version(), NULL, NULL, 0, hints, &info), 0);
+	fi_freeinfo(hints);
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	return info;
+}
+
 static void scene_objects(struct kunit *test, struct efa_scene *scene,
 			  const struct efa_opts *opts)
 {
@@ -84,8 +98,9 @@ struct efa_scene *efa_scene_on(struct kunit *test, struct efake *fake,
 	scene->fake = fake;
 	scene->buf = kzalloc(EFA_BUF, GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, scene->buf);
-	scene->info = efa_info(test, fake->dev->name);
 	opts = opts ?: &none;
+	scene->info = opts->dgram ? dgram_info(test, fake->dev->name) :
+				    efa_info(test, fake->dev->name);
 	scene_objects(test, scene, opts);
 	scene->peer = efa_insert(test, scene, 2, 7);
 	if (opts->idle)
@@ -100,6 +115,10 @@ struct efa_scene *efa_scene_new(struct kunit *test, const struct efa_opts *opts)
 {
 	struct efake *fake = efake_make(test, EFA_DEVICE);
 
+	if (opts && opts->dgram) {
+		fake->dev->dgram = true;
+		fake->dev->ud_prefix = opts->prefix;
+	}
 	efake_publish(fake);
 	return efa_scene_on(test, fake, opts);
 }

@@ -24,6 +24,8 @@
  * @rx_size: maximum of outstanding receives
  * @mr_cnt: maximum of memory regions
  * @bind: flags of binding the completion queue besides the directions
+ * @dgram: the endpoint is one of datagrams
+ * @prefix: bytes in front of a received datagram
  * @idle: don't enable the endpoint
  */
 struct efa_opts {
@@ -32,6 +34,8 @@ struct efa_opts {
 	size_t			rx_size;
 	size_t			mr_cnt;
 	u64			bind;
+	bool			dgram;
+	u32			prefix;
 	bool			idle;
 };
 

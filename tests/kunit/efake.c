@@ -126,6 +126,7 @@ static bool fake_init(struct efake *fake, const char *name)
 	INIT_LIST_HEAD(&fake->objs);
 	INIT_LIST_HEAD(&fake->lost);
 	fake->max_mrs = EFAKE_MAX_MR;
+	fake->ud_room = 40;
 	fake->max_map = SIZE_MAX;
 	fake->next_qpn = 0x100;
 	fake->master = true;

@@ -192,6 +192,8 @@ struct efake_fail {
  * @whole_iova: only regions whose remote address is the DMA address can be registered
  * @no_rdma_data: RDMA succeeds without moving data
  * @no_rnr: the device refuses a number of retries
+ * @ud_room: bytes in front of a datagram that a queue pair sends to itself
+ * @ud_lost: number of such datagrams that get lost
  * @max_mrs: maximum number of regions
  * @pci: the device has a bus that it can master
  * @master: bus mastering is enabled
@@ -239,6 +241,8 @@ struct efake {
 	bool				whole_iova;
 	bool				no_rdma_data;
 	bool				no_rnr;
+	u32				ud_room;
+	unsigned int			ud_lost;
 	unsigned int			max_mrs;
 	bool				pci;
 	bool				master;

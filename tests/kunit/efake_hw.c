@@ -209,7 +209,8 @@ int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 	    attr->rx_depth > fake->dev->rx_depth ||
 	    attr->vector >= fake->dev->vectors ||
 	    (attr->rnr_retry > FI_EFA_RNR_INFINITE &&
-	     attr->rnr_retry != KEFA_RNR_UNSET))
+	     attr->rnr_retry != KEFA_RNR_UNSET) ||
+	    (attr->ud && attr->rnr_retry != KEFA_RNR_UNSET))
 		efake_breach(fake, "no such queue pair can be made");
 	if (efake_fails(fake, EFAKE_QP_CREATE, &err))
 		return err;

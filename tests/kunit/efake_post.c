@@ -209,9 +209,9 @@ static void wr_fill(struct efake_wr *wr, const struct kefa_wr *from)
 		wr->rkey = from->rdma.rkey;
 		fallthrough;
 	default:
-		wr->ah = from->srd.ah;
-		wr->qpn = from->srd.remote_qpn;
-		wr->qkey = from->srd.remote_qkey;
+		wr->ah = wr->qp->attr.ud ? from->ud.ah : from->srd.ah;
+		wr->qpn = wr->qp->attr.ud ? from->ud.remote_qpn : from->srd.remote_qpn;
+		wr->qkey = wr->qp->attr.ud ? from->ud.remote_qkey : from->srd.remote_qkey;
 		wr->imm = (__force u32)from->send.ex.imm_data;
 		wr_memory(wr, from->sge, min(from->send.num_sge,
 					     KEFA_MAX_SGE));
@@ -257,6 +257,8 @@ static const char *check_wr(struct efake_wr *wr, const struct kefa_wr *from)
 {
 	if ((wr->flags & ~IB_SEND_INLINE) != IB_SEND_SIGNALED)
 		return "these flags aren't supported";
+	if (wr->qp->attr.ud && wr->opcode != IB_WR_SEND && wr->opcode != IB_WR_SEND_WITH_IMM)
+		return "such a queue pair only sends";
 	if (wr->opcode == IB_WR_REG_MR || wr->opcode == IB_WR_LOCAL_INV)
 		return check_mr(wr);
 	if (!efake_lives(wr->qp->fake, &efake_to_ah(wr->ah)->obj) ||
@@ -339,6 +341,26 @@ u32 efake_wr_rdma(struct efake_wr *wr)
 	return moved ? 0 : 7;
 }
 
+/* Deliver a datagram that a queue pair sends to itself, if it has a receive. */
+static void ud_arrive(struct efake_wr *wr)
+{
+	struct efake_qp *qp = wr->qp;
+	struct efake *fake = qp->fake;
+	struct efake_wr *recv = list_first_entry_or_null(&qp->recvs, struct efake_wr, list);
+	struct kefa_wc wc = { .len = wr->len + fake->ud_room };
+	u8 data[KEFA_MAX_INLINE];
+
+	if (!qp->attr.ud || wr->qpn != qp->ibqp.qp_num || !recv)
+		return;
+	if (fake->ud_lost) {
+		fake->ud_lost--;
+		return;
+	}
+	efake_wr_read(wr, data, sizeof(data));
+	efake_dma_write(fake, recv->sge[0].addr + fake->ud_room, data, wr->len);
+	wr_done(recv, &wc);
+}
+
 static int post_one(struct efake_qp *qp, const struct kefa_wr *from)
 {
 	struct kefa_wc wc = { .status = qp->fake->status };
@@ -362,8 +384,11 @@ static int post_one(struct efake_qp *qp, const struct kefa_wr *from)
 		wc.status = 2;
 	if (wr_is_auto(wr) && !wc.status && wr->rkey && !wr->mr)
 		rdma_move(wr);
-	if (wr_is_auto(wr))
+	if (wr_is_auto(wr)) {
+		if (!wc.status)
+			ud_arrive(wr);
 		wr_done(wr, &wc);
+	}
 	return 0;
 }
 

@@ -29,7 +29,7 @@ struct kefa_slots {
 };
 
 /**
- * struct kefa_direct - an endpoint of fabric efa-direct
+ * struct kefa_direct - an endpoint of fabric efa-direct, or of datagrams
  * @ep: the endpoint
  * @nops: number of slots of both sides
  * @rnr_first: slot of the first work request to be resent, plus 1; 0 for none
@@ -42,6 +42,8 @@ struct kefa_slots {
  * @rnr_ms: FI_OPT_RNR_TIMEOUT, or 0; under kefa_dev.lock
  * @tx: slots of the sending side
  * @rx: slots of the receiving side
+ * @prefix: bytes that the device writes in front of a received message
+ * @ud: the queue pair is for datagrams
  * @rests_free: free records for @rests
  * @rnr_work: resends work requests
  *
@@ -61,6 +63,8 @@ struct kefa_direct {
 	u32			rnr_ms;
 	struct kefa_slots	tx;
 	struct kefa_slots	rx;
+	u32			prefix;
+	bool			ud;
 	struct list_head	rests_free;
 	struct delayed_work	rnr_work;
 };

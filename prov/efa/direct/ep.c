@@ -69,7 +69,12 @@ static void kefa_direct_info(const struct kefa_dev *dev, struct fi_info *info)
  */
 int kefa_direct_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
 {
-	if (to_kefa_direct(ep)->rnr_ms && attr->rnr_retry == FI_EFA_RNR_INFINITE)
+	struct kefa_direct *direct = to_kefa_direct(ep);
+
+	attr->ud = direct->ud;
+	if (direct->ud)
+		attr->rnr_retry = KEFA_RNR_UNSET;
+	else if (direct->rnr_ms && attr->rnr_retry == FI_EFA_RNR_INFINITE)
 		attr->rnr_retry = KEFA_RNR_TRIES;
 	return kefa_ops_init(ep);
 }

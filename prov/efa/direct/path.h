@@ -143,6 +143,7 @@ static __always_inline struct kefa_wr *kefa_direct_wr(struct kefa_ep *ep,
  * kefa_wr_to() - begin the work request of an operation or a part of one
  * @wr: the work request
  * @op: the operation, or the part
+ * @ud: kefa_direct.ud
  * @what: kofi_req.what
  * @peer: the peer
  * @raddr: for a read or write, address in the peer's memory
@@ -151,12 +152,14 @@ static __always_inline struct kefa_wr *kefa_direct_wr(struct kefa_ep *ep,
  * Context: Process or softirq context, under kefa_ep.lock.
  */
 static __always_inline void kefa_wr_to(struct kefa_wr *wr, const struct kefa_op *op,
-				       u64 what, const struct kefa_peer *peer,
+				       bool ud, u64 what, const struct kefa_peer *peer,
 				       u64 raddr, u32 rkey)
 {
 	struct ib_ah *ah = peer->key.ah->ah;
 
-	if (what & FI_SEND)
+	if (ud)
+		kefa_wr_send_ud(wr, op->id, ah, peer->key.qpn, peer->key.qkey);
+	else if (what & FI_SEND)
 		kefa_wr_send(wr, op->id, ah, peer->key.qpn, peer->key.qkey);
 	else
 		kefa_wr_rdma(wr, op->id, what & FI_WRITE, ah, peer->key.qpn,

@@ -31,7 +31,7 @@ void kefa_plain_limits(struct kefa_ep *ep)
 		.inject	= kefa_limit(ep, FI_MSG | FI_SEND, 0, KEFA_MAX_INLINE),
 		.read	= kefa_limit(ep, FI_RMA | FI_READ, tx, ep->max_map),
 		.write	= kefa_limit(ep, FI_RMA | FI_WRITE, tx, ep->max_map),
-		.recv	= kefa_limit(ep, FI_MSG | FI_RECV, rx, mtu),
+		.recv	= kefa_limit(ep, FI_MSG | FI_RECV, rx, mtu + to_kefa_direct(ep)->prefix),
 	};
 }
 

@@ -24,6 +24,7 @@
 /**
  * struct kefa_plain - a call that may take the fast path
  * @what: FI_MSG or FI_RMA, and FI_SEND, FI_RECV, FI_READ or FI_WRITE
+ * @ud: the call sends a datagram
  * @inject: fi_inject(), which has no completion
  * @msg: fi_sendmsg() or a similar call, with @flags and @phys
  * @flags: flags of the message
@@ -41,6 +42,7 @@
  */
 struct kefa_plain {
 	u64		what;
+	bool		ud;
 	bool		inject;
 	bool		msg;
 	u64		flags;
@@ -135,7 +137,7 @@ static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 	else
 		wr = kefa_direct_wr(ep, op, ep->nheld);
 
-	kefa_wr_to(wr, op, p->what, peer, p->raddr, p->rkey);
+	kefa_wr_to(wr, op, p->ud, p->what, peer, p->raddr, p->rkey);
 	if (!kefa_plain_data(ep, p, wr, op, simple))
 		return false;
 	kefa_op_begin(ep, &ep->tx, op);

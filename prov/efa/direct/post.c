@@ -271,7 +271,8 @@ static void kefa_direct_tx_post(struct kefa_ep *ep, struct kefa_transfer *tx,
 					    kofi_side_quiet(&ep->tx.base, req->flags));
 		head = op->head;
 		wr = kefa_direct_wr(ep, op, ep->nheld++);
-		kefa_wr_to(wr, op, req->what, peer, raddr, rma ? req->rma->key : 0);
+		kefa_wr_to(wr, op, to_kefa_direct(ep)->ud, req->what, peer, raddr,
+			   rma ? req->rma->key : 0);
 		kefa_direct_tx_sges(ep, tx, op, wr, i, rma ? min(tx->nsegs, 1U) : tx->nsegs);
 		if (tx->nsegs)
 			raddr += tx->segs[i].len;
@@ -416,7 +417,7 @@ static int kefa_direct_rx_go(struct kefa_ep *ep, const struct kofi_req *req)
 	int n, ret;
 
 	/* Messages aren't longer than the MTU, and the device has only 16 bits for the length. */
-	iov_iter_truncate(&iter, ep->dom->dev->mtu);
+	iov_iter_truncate(&iter, ep->dom->dev->mtu + to_kefa_direct(ep)->prefix);
 	n = kefa_runs(ep, &iter, runs, ARRAY_SIZE(runs));
 	if (n < 0)
 		return n;
