@@ -51,10 +51,8 @@ static void pp_client_flow(struct pp_session *s, const struct pp_test *test,
 		flow->grant = pp_ack_every(test);
 		flow->rx_total = test->count / flow->grant;
 	}
-	pp_side_reset(&s->tx, test->size, test->depth, flow->check);
 	/* At most two answers are outstanding at a time. */
-	pp_side_reset(&s->rx, flow->rx_size, min(test->depth, 2U),
-		      flow->check);
+	pp_flow_sides(s, test->depth, min(test->depth, 2U), flow->rx_size);
 }
 
 /* Combine the results of both sides. */
@@ -70,6 +68,10 @@ static int pp_client_done(struct pp_session *s, const struct pp_done *done,
 	row->bad += flow->bad + done->bad;
 	if (done->arrived == (arrives ? flow->test.count : 0))
 		return 0;
+	if (s->lossy && done->arrived < flow->test.count) {
+		pp_report_lost(s, flow->test.count - done->arrived);
+		return 0;
+	}
 	pp_report_error(s->inst, -EIO, "%s of %u bytes: %u of %u messages arrived",
 			pp_op_names[flow->test.op], flow->test.size,
 			done->arrived, flow->test.count);
@@ -224,7 +226,7 @@ static int pp_client_too_long(struct pp_session *s)
 
 	if (s->self.max_msg >= s->self.memory)
 		return 0;
-	ret = fi_send(s->ep, s->tx.buf, s->self.max_msg + 1, NULL,
+	ret = fi_send(s->ep, s->tx.buf, s->tx.prefix + s->self.max_msg + 1, NULL,
 		      s->peer_addr, &s->tx.slots[0]);
 	if (ret == -EMSGSIZE)
 		return 0;

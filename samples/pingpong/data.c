@@ -40,6 +40,20 @@ u32 pp_seq_of(const void *buf, u32 size)
 }
 
 /**
+ * pp_header_ok() - check whether a message is one of a test
+ * @buf: the message, of at least PP_HEADER bytes
+ * @seed: seed of the test
+ *
+ * Return: whether its number and the test's seed belong to each other.
+ */
+bool pp_header_ok(const void *buf, u64 seed)
+{
+	const __le32 *header = buf;
+
+	return le32_to_cpu(header[1]) == (~le32_to_cpu(header[0]) ^ (u32)seed);
+}
+
+/**
  * pp_fill() - write a message's data
  * @buf: takes the data
  * @size: length of the message
@@ -81,8 +95,7 @@ bool pp_verify(const void *buf, u32 size, u64 seed, u32 seq)
 
 	seq = pp_seq(size, seq);
 	if (size >= PP_HEADER) {
-		if (le32_to_cpu(header[0]) != seq ||
-		    le32_to_cpu(header[1]) != (~seq ^ (u32)seed))
+		if (le32_to_cpu(header[0]) != seq || !pp_header_ok(buf, seed))
 			return false;
 		i = PP_HEADER;
 	}

@@ -10,6 +10,7 @@
 #define PP_HEADER	(2 * sizeof(u32))
 
 u32 pp_seq_of(const void *buf, u32 size);
+bool pp_header_ok(const void *buf, u64 seed);
 void pp_fill(void *buf, u32 size, u64 seed, u32 seq);
 bool pp_verify(const void *buf, u32 size, u64 seed, u32 seq);
 

@@ -4,6 +4,7 @@
  * buffers while operations are outstanding, so they are freed after the endpoint is closed.
  */
 #include <linux/bitmap.h>
+#include <linux/math64.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include "pingpong.h"
@@ -54,9 +55,12 @@ static int pp_find_caps(struct pp_session *s, u64 caps)
 	if (!hints)
 		return -ENOMEM;
 	hints->caps = caps;
-	/* The test posts receives for remote CQ data if the provider needs them. */
-	hints->mode = FI_RX_CQ_DATA;
-	hints->ep_attr->type = FI_EP_RDM;
+	/*
+	 * The test posts receives for remote CQ data if the provider needs them, and has room in
+	 * front of messages.
+	 */
+	hints->mode = FI_RX_CQ_DATA | FI_MSG_PREFIX;
+	hints->ep_attr->type = pp_config.dgram ? FI_EP_DGRAM : FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
 				      FI_MR_PROV_KEY;
 	ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &s->info);
@@ -73,7 +77,8 @@ static int pp_find(struct pp_session *s)
 	if (ret == -ENODATA)
 		ret = pp_find_caps(s, caps);
 	if (ret)
-		pp_report_error(s->inst, ret, "no fabric with RDM endpoints");
+		pp_report_error(s->inst, ret, "no fabric with %s endpoints",
+				pp_config.dgram ? "DGRAM" : "RDM");
 	return ret;
 }
 
@@ -130,6 +135,29 @@ static int pp_alloc_side(struct pp_side *side, u32 depth, size_t *len)
 	return side->buf && side->slots && side->free ? 0 : -ENOMEM;
 }
 
+/*
+ * The room for prefixes isn't available to tests. Datagrams are received in buffers for the longest
+ * one, as those that are left of a test serve the next.
+ */
+static int pp_alloc_prefixes(struct pp_session *s)
+{
+	const u32 prefix = s->info->mode & FI_MSG_PREFIX ? s->info->ep_attr->msg_prefix_size : 0;
+	const u64 room = (u64)s->self.depth * ALIGN(prefix, PP_SLOT_ALIGN);
+	const u32 longest = s->info->ep_attr->max_msg_size;
+
+	s->tx.prefix = prefix;
+	s->rx.prefix = prefix;
+	if (s->lossy)
+		s->self.depth = min_t(u64, s->self.depth,
+				      div_u64(s->self.memory, pp_stride(prefix + longest)));
+	if (!s->self.depth || room >= s->self.memory)
+		return -ENOMEM;
+	s->self.memory -= room;
+	if (s->lossy)
+		pp_side_reset(&s->rx, longest, s->self.depth, true);
+	return 0;
+}
+
 static int pp_alloc(struct pp_session *s)
 {
 	size_t len = roundup_pow_of_two((size_t)pp_config.memory * SZ_1K);
@@ -144,7 +172,7 @@ static int pp_alloc(struct pp_session *s)
 	ret = pp_alloc_side(&s->tx, s->self.depth, &len) ?:
 	      pp_alloc_side(&s->rx, s->self.depth, &len);
 	s->self.memory = len;
-	return ret;
+	return ret ?: pp_alloc_prefixes(s);
 }
 
 /* Find the size of the largest region by trying, because no attribute of fi_info has it. */
@@ -186,6 +214,8 @@ static int pp_limits(struct pp_session *s)
 	}
 	if (s->info->caps & FI_TAGGED)
 		s->self.can |= PP_CAN_TAGGED;
+	if (s->lossy)
+		s->self.can |= PP_CAN_LOSE;
 	s->rx_cq_data = (s->info->mode | s->info->rx_attr->mode) &
 			FI_RX_CQ_DATA;
 	ret = fi_getname(&s->ep->fid, s->self_addr.bytes, &len);
@@ -205,6 +235,7 @@ int pp_open(struct pp_session *s)
 
 	if (ret)
 		return ret;
+	s->lossy = s->info->ep_attr->type == FI_EP_DGRAM;
 	s->self.depth = min3((size_t)pp_config.depth, s->info->tx_attr->size,
 			     s->info->rx_attr->size) ?: 1;
 	ret = pp_open_objects(s);

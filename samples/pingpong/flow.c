@@ -7,6 +7,10 @@
  *
  * The test assumes no order of operations or completions. A receive is reposted before an
  * answer is posted, so a message always finds a receive.
+ *
+ * Datagrams may be lost. When nothing completes for a while, the client posts as if an answer had
+ * come, and in the end waits no longer for answers. The server doesn't know how many messages
+ * arrive: its test ends when the client says so and nothing arrives any more.
  */
 #include <linux/bitmap.h>
 #include <linux/string.h>
@@ -20,7 +24,7 @@
 
 static void *pp_buf(const struct pp_side *side, const struct pp_slot *slot)
 {
-	return side->buf + (size_t)slot->index * side->stride;
+	return side->buf + (size_t)slot->index * side->stride + side->prefix;
 }
 
 static struct pp_slot *pp_take(struct pp_side *side)
@@ -46,7 +50,7 @@ void pp_side_reset(struct pp_side *side, u32 size, u32 slots, bool check)
 {
 	u32 i;
 
-	side->stride = pp_stride(size);
+	side->stride = pp_stride(side->prefix + size);
 	side->nfree = slots;
 	for (i = 0; i < slots; i++) {
 		side->free[slots - 1 - i] = i;
@@ -55,6 +59,22 @@ void pp_side_reset(struct pp_side *side, u32 size, u32 slots, bool check)
 	}
 	if (check)
 		memset(side->buf, PP_POISON, (size_t)slots * side->stride);
+}
+
+/**
+ * pp_flow_sides() - prepare the slots of both directions for a test
+ * @s: the session, with its flow set up
+ * @tx_slots: number of slots to send from
+ * @rx_slots: number of slots to receive into
+ * @rx_size: bytes of such a slot
+ */
+void pp_flow_sides(struct pp_session *s, u32 tx_slots, u32 rx_slots, u32 rx_size)
+{
+	bool checks = s->flow.check;
+
+	pp_side_reset(&s->tx, s->flow.tx_size, tx_slots, checks && s->flow.op != PP_SEND);
+	if (!s->lossy)
+		pp_side_reset(&s->rx, rx_size, rx_slots, checks);
 }
 
 /* --- posting --- */
@@ -71,6 +91,9 @@ static ssize_t pp_post_recv(struct pp_session *s, struct pp_slot *slot)
 	void *buf = s->scratch + slot->index * PP_SLOT_ALIGN;
 	u32 len = PP_GUARD;
 
+	if (s->lossy)
+		return fi_recv(s->ep, pp_buf(&s->rx, slot) - s->rx.prefix,
+			       s->rx.prefix + s->self.max_msg, NULL, FI_ADDR_UNSPEC, slot);
 	/* Remote CQ data of a write takes a receive, but writes no data to it. */
 	if (flow->test.op == PP_SEND || flow->op == PP_WRITEDATA) {
 		buf = pp_buf(&s->rx, slot);
@@ -87,7 +110,7 @@ static int pp_post_recvs(struct pp_session *s)
 	struct pp_slot *slot;
 	ssize_t ret;
 
-	while (flow->rx_needed && flow->rx_posted < flow->rx_total &&
+	while (flow->rx_needed && (s->lossy || flow->rx_posted < flow->rx_total) &&
 	       s->rx.nfree) {
 		slot = pp_take(&s->rx);
 		slot->recv = true;
@@ -134,8 +157,8 @@ static ssize_t pp_post_op(struct pp_session *s, struct pp_slot *slot)
 		if (pp_tagged(s))
 			return fi_tsend(s->ep, buf, flow->tx_size, NULL, s->peer_addr,
 					flow->tx_posted, slot);
-		return fi_send(s->ep, buf, flow->tx_size, NULL, s->peer_addr,
-			       slot);
+		return fi_send(s->ep, buf - s->tx.prefix, s->tx.prefix + flow->tx_size, NULL,
+			       s->peer_addr, slot);
 	case PP_WRITE:
 		return pp_write(s, slot, buf, addr);
 	case PP_READ:
@@ -170,6 +193,8 @@ static int pp_post_ops(struct pp_session *s)
 		if (flow->check && flow->op != PP_READ)
 			pp_fill(pp_buf(&s->tx, slot), flow->tx_size,
 				flow->tx_seed, flow->tx_posted);
+		else if (s->lossy && flow->tx_size >= PP_HEADER)
+			pp_fill(pp_buf(&s->tx, slot), PP_HEADER, flow->tx_seed, flow->tx_posted);
 		flow->posted = ktime_get();
 		ret = pp_post_op(s, slot);
 		if (ret) {
@@ -216,6 +241,19 @@ static bool pp_first(struct pp_session *s, u64 seq)
 	return seq < s->flow.rx_total && !test_and_set_bit(seq, s->seen);
 }
 
+/* Return: whether a datagram is one of the test that hasn't arrived yet. */
+static bool pp_expected(struct pp_session *s, const struct pp_slot *slot, size_t len)
+{
+	const struct pp_flow *flow = &s->flow;
+	const void *buf = pp_buf(&s->rx, slot);
+
+	if (len != flow->rx_size || flow->arrived == flow->rx_total)
+		return false;
+	/* What is shorter has neither a number nor its test's seed. */
+	return len < PP_HEADER || (pp_header_ok(buf, flow->rx_seed) &&
+				   pp_first(s, pp_seq_of(buf, len)));
+}
+
 static void pp_check_message(struct pp_session *s, const struct pp_slot *slot,
 			     size_t len)
 {
@@ -227,11 +265,30 @@ static void pp_check_message(struct pp_session *s, const struct pp_slot *slot,
 	if (good) {
 		seq = pp_seq_of(buf, len);
 		good = pp_verify(buf, len, flow->rx_seed, seq) &&
-		       (len < PP_HEADER || pp_first(s, seq));
+		       (s->lossy || len < PP_HEADER || pp_first(s, seq));
 	}
 	pp_count(flow, good);
-	memset(s->rx.buf + (size_t)slot->index * s->rx.stride, PP_POISON,
-	       s->rx.stride);
+	if (!s->lossy)
+		memset(s->rx.buf + (size_t)slot->index * s->rx.stride, PP_POISON,
+		       s->rx.stride);
+}
+
+static void pp_datagram(struct pp_session *s, struct pp_slot *slot,
+			const struct fi_cq_data_entry *entry)
+{
+	const size_t len = entry->len - s->rx.prefix;
+	struct pp_flow *flow = &s->flow;
+
+	if (!pp_expected(s, slot, len)) {
+		flow->extra++;
+	} else {
+		flow->arrived++;
+		if (flow->check)
+			pp_check_message(s, slot, len);
+		pp_sample(flow, true);
+	}
+	memset(pp_buf(&s->rx, slot), PP_POISON, min_t(size_t, len, s->self.max_msg));
+	pp_give_back(&s->rx, slot);
 }
 
 static int pp_arrived(struct pp_session *s, struct pp_slot *slot,
@@ -285,9 +342,12 @@ static int pp_completed(struct pp_session *s,
 		return -EIO;
 	}
 	slot->busy = false;
-	if (slot->recv)
+	if (slot->recv && !s->lossy)
 		return pp_arrived(s, slot, entry);
-	pp_sent(s, slot);
+	if (slot->recv)
+		pp_datagram(s, slot, entry);
+	else
+		pp_sent(s, slot);
 	return 0;
 }
 
@@ -332,11 +392,20 @@ static int pp_poll(struct pp_session *s)
 		}
 		done += n;
 		s->progress = jiffies;
+		s->flow.quiet = false;
 	}
 	return done;
 }
 
 /* --- the loop --- */
+
+/* Nothing has completed for PP_SLICE_MS: take an answer that the client waits for as lost. */
+static void pp_lost(struct pp_flow *flow)
+{
+	flow->quiet = true;
+	if (flow->tx_start && flow->tx_posted < flow->tx_total)
+		flow->tx_start += flow->grant;
+}
 
 /*
  * Sleep until an operation completes, or for PP_SLICE_MS. The handler also wakes the thread
@@ -345,12 +414,13 @@ static int pp_poll(struct pp_session *s)
 static int pp_wait(struct pp_session *s)
 {
 	struct pp_instance *inst = s->inst;
+	long left;
 
-	wait_event_idle_timeout(inst->wait,
-				test_and_clear_bit(PP_EVENT_CQ, &s->events) ||
-				test_bit(PP_EVENT_REMOVED, &s->events) ||
-				READ_ONCE(inst->stopping),
-				msecs_to_jiffies(PP_SLICE_MS));
+	left = wait_event_idle_timeout(inst->wait,
+				       test_and_clear_bit(PP_EVENT_CQ, &s->events) ||
+				       test_bit(PP_EVENT_REMOVED, &s->events) ||
+				       READ_ONCE(inst->stopping),
+				       msecs_to_jiffies(PP_SLICE_MS));
 	if (READ_ONCE(inst->stopping))
 		return -ESHUTDOWN;
 	if (test_bit(PP_EVENT_REMOVED, &s->events)) {
@@ -366,6 +436,8 @@ static int pp_wait(struct pp_session *s)
 				s->flow.arrived, s->flow.rx_total);
 		return -ETIMEDOUT;
 	}
+	if (!left && s->lossy)
+		pp_lost(&s->flow);
 	return 0;
 }
 
@@ -394,10 +466,15 @@ int pp_flow_start(struct pp_session *s)
 	return ret;
 }
 
-static bool pp_flow_finished(const struct pp_flow *flow)
+static bool pp_flow_finished(const struct pp_session *s)
 {
-	return flow->tx_done == flow->tx_total &&
-	       flow->arrived == flow->rx_total;
+	const struct pp_flow *flow = &s->flow;
+
+	if (flow->tx_done == flow->tx_total && flow->arrived == flow->rx_total)
+		return true;
+	/* Only the client begins by itself. */
+	return s->lossy && flow->quiet && flow->tx_done == flow->tx_posted &&
+	       (flow->tx_start ? flow->tx_done == flow->tx_total : pp_msg_waits(s));
 }
 
 /**
@@ -412,7 +489,7 @@ int pp_flow_run(struct pp_session *s)
 	int ret, done;
 
 	s->progress = jiffies;
-	while (!pp_flow_finished(&s->flow)) {
+	while (!pp_flow_finished(s)) {
 		ret = pp_post(s);
 		if (ret && ret != -EAGAIN)
 			return ret;

@@ -64,6 +64,8 @@ module_param_named(check, pp_config.check, bool, 0444);
 MODULE_PARM_DESC(check, "whether every byte is checked (default: yes)");
 module_param_named(tagged, pp_config.tagged, bool, 0444);
 MODULE_PARM_DESC(tagged, "whether messages have tags; both sides must set it (default: no)");
+module_param_named(dgram, pp_config.dgram, bool, 0444);
+MODULE_PARM_DESC(dgram, "whether messages are datagrams, which may be lost; both sides must set it (default: no)");
 
 static struct pp_instance pp_instances[] = {
 	{ .name = "server", .run = pp_server_run },
@@ -131,6 +133,10 @@ static int pp_check_config(void)
 	if (strcmp(role, "both") && strcmp(role, "server") &&
 	    strcmp(role, "client")) {
 		pr_err("role must be server, client or both\n");
+		return -EINVAL;
+	}
+	if (pp_config.dgram && pp_config.tagged) {
+		pr_err("datagrams have no tags\n");
 		return -EINVAL;
 	}
 	if (!pp_config.iterations || pp_config.iterations > PP_COUNT_MAX ||

@@ -56,6 +56,7 @@ struct task_struct;
  * @timeout: seconds without progress after which a session fails
  * @check: whether every byte is checked
  * @tagged: messages have tags if both sides set this
+ * @dgram: messages are datagrams; both sides must set this
  */
 struct pp_config {
 	char		*prov;
@@ -74,6 +75,7 @@ struct pp_config {
 	uint		timeout;
 	bool		check;
 	bool		tagged;
+	bool		dgram;
 };
 
 extern struct pp_config pp_config;
@@ -123,12 +125,15 @@ struct pp_row {
  * @limit: largest operation tested in bytes
  * @depth: number of outstanding operations
  * @tagged: messages had tags
+ * @lossy: messages were datagrams
  * @sessions: number of sessions started
  * @tests: number of successful tests
  * @refused: number of invalid messages of peers
  * @arrived: number of messages and remote CQ data that arrived
  * @checked: number of buffers checked on this side
  * @bad: number of buffers with wrong data
+ * @lost: number of the client's datagrams that didn't arrive
+ * @extra: number of datagrams that arrived twice, or too late
  * @error: text of the session's first error
  * @nrows: number of entries of @rows
  * @rows: results; only for a client
@@ -143,12 +148,15 @@ struct pp_report {
 	u64		limit;
 	u32		depth;
 	bool		tagged;
+	bool		lossy;
 	u32		sessions;
 	u32		tests;
 	u32		refused;
 	u64		arrived;
 	u64		checked;
 	u64		bad;
+	u64		lost;
+	u64		extra;
 	char		error[160];
 	u32		nrows;
 	struct pp_row	rows[PP_MAX_ROWS];
@@ -241,6 +249,7 @@ struct pp_slot {
  * @free: stack of free slots
  * @nfree: number of free slots
  * @stride: distance between buffers in the current test
+ * @prefix: bytes in front of the data in each buffer, for the provider
  */
 struct pp_side {
 	u8		*buf;
@@ -248,6 +257,7 @@ struct pp_side {
 	u16		*free;
 	u32		nfree;
 	u32		stride;
+	u32		prefix;
 };
 
 /**
@@ -276,6 +286,8 @@ struct pp_side {
  * @posted: time of the last post, for latencies
  * @samples: latencies in ns, or NULL
  * @nsamples: number of entries of @samples in use
+ * @quiet: nothing has completed for PP_SLICE_MS
+ * @extra: number of datagrams that arrived twice, or too late
  */
 struct pp_flow {
 	struct pp_test	test;
@@ -302,6 +314,8 @@ struct pp_flow {
 	ktime_t		posted;
 	u32		*samples;
 	u32		nsamples;
+	bool		quiet;
+	u32		extra;
 };
 
 enum {
@@ -326,6 +340,8 @@ enum {
  * @peer_addr: the peer's fi_addr_t
  * @events: PP_EVENT bits, set by handlers
  * @rx_cq_data: the remote CQ data of a write consumes a receive
+ * @lossy: messages are datagrams, so they may be lost or arrive twice. All receives stay posted
+ *	from one test to the next
  * @tx: slots to send from
  * @rx: slots to receive into, and memory for the peer
  * @scratch: for receives that get no data, PP_SLOT_ALIGN bytes each
@@ -349,6 +365,7 @@ struct pp_session {
 	fi_addr_t		peer_addr;
 	unsigned long		events;
 	bool			rx_cq_data;
+	bool			lossy;
 	struct pp_side		tx;
 	struct pp_side		rx;
 	void			*scratch;
@@ -367,6 +384,7 @@ int pp_accept(struct pp_session *s);
 void pp_shut_down(struct pp_instance *inst);
 bool pp_connected(const struct pp_session *s);
 bool pp_said_done(const struct pp_session *s);
+bool pp_msg_waits(const struct pp_session *s);
 int pp_msg_send(struct pp_session *s, const struct pp_msg *msg);
 int pp_msg_recv(struct pp_session *s, struct pp_msg *msg);
 int pp_msg_expect(struct pp_session *s, enum pp_type type, struct pp_msg *msg);
@@ -385,6 +403,7 @@ void pp_close_fid(struct fid *fid);
 /* flow.c */
 
 void pp_side_reset(struct pp_side *side, u32 size, u32 slots, bool check);
+void pp_flow_sides(struct pp_session *s, u32 tx_slots, u32 rx_slots, u32 rx_size);
 int pp_flow_start(struct pp_session *s);
 int pp_flow_run(struct pp_session *s);
 
@@ -401,6 +420,7 @@ enum pp_op pp_op_named(const char *name);
 void pp_report_state(struct pp_instance *inst, enum pp_state state);
 void pp_report_fabric(struct pp_session *s);
 void pp_report_flow(struct pp_session *s);
+void pp_report_lost(struct pp_session *s, u32 lost);
 void pp_report_row(struct pp_instance *inst, const struct pp_row *row);
 void pp_report_refused(struct pp_instance *inst);
 __printf(3, 4)

@@ -96,6 +96,20 @@ void pp_report_flow(struct pp_session *s)
 	report->tagged = s->self.can & s->peer.can & PP_CAN_TAGGED;
 	report->checked += s->flow.checked;
 	report->bad += s->flow.bad;
+	report->lossy = s->lossy;
+	report->extra += s->flow.extra;
+	mutex_unlock(&s->inst->lock);
+}
+
+/**
+ * pp_report_lost() - report datagrams that were lost
+ * @s: the session
+ * @lost: number of the client's datagrams that didn't arrive
+ */
+void pp_report_lost(struct pp_session *s, u32 lost)
+{
+	mutex_lock(&s->inst->lock);
+	s->inst->report.lost += lost;
 	mutex_unlock(&s->inst->lock);
 }
 
@@ -205,6 +219,9 @@ static int results_show(struct seq_file *m, void *unused)
 	seq_printf(m, "%u sessions, %u tests, %llu arrived, %llu checked, %llu bad, %u refused\n",
 		   report->sessions, report->tests, report->arrived,
 		   report->checked, report->bad, report->refused);
+	if (report->lossy)
+		seq_printf(m, "datagrams: %llu lost, %llu late or repeated\n", report->lost,
+			   report->extra);
 	if (report->nrows)
 		seq_puts(m, "\n                    ------ latency, us ------       ---- stream ----   --- data ----\n"
 			 "operation     bytes    median      mean       p99     ops/s     MB/s  checked  wrong\n");
@@ -252,8 +269,10 @@ static int json_show(struct seq_file *m, void *unused)
 		   report->depth, report->tagged ? "true" : "false");
 	seq_printf(m, "  \"sessions\": %u,\n  \"tests\": %u,\n  \"arrived\": %llu,\n",
 		   report->sessions, report->tests, report->arrived);
-	seq_printf(m, "  \"checked\": %llu,\n  \"bad\": %llu,\n  \"refused\": %u,\n  \"rows\": [",
+	seq_printf(m, "  \"checked\": %llu,\n  \"bad\": %llu,\n  \"refused\": %u,\n",
 		   report->checked, report->bad, report->refused);
+	seq_printf(m, "  \"datagrams\": %s,\n  \"lost\": %llu,\n  \"extra\": %llu,\n  \"rows\": [",
+		   report->lossy ? "true" : "false", report->lost, report->extra);
 	for (i = 0; i < report->nrows; i++) {
 		seq_puts(m, i ? ",\n" : "\n");
 		pp_show_json_row(m, &report->rows[i]);

@@ -29,8 +29,7 @@ static void pp_server_flow(struct pp_session *s, const struct pp_test *test)
 		flow->rx_total = test->count;
 		flow->tx_total = test->count / flow->per;
 	}
-	pp_side_reset(&s->rx, test->size, test->depth, flow->check);
-	pp_side_reset(&s->tx, flow->tx_size, test->depth, false);
+	pp_flow_sides(s, test->depth, test->depth, test->size);
 }
 
 /* Register memory for the peer. It is filled before and checked after the registration. */
@@ -112,6 +111,7 @@ static int pp_server_test(struct pp_session *s, const struct pp_test *test)
 		return ret;
 	pp_server_check(s);
 	pp_report_flow(s);
+	pp_report_lost(s, s->flow.rx_total - s->flow.arrived);
 	msg.done.arrived = s->flow.arrived;
 	msg.done.checked = min_t(u32, s->flow.checked, PP_COUNT_MAX);
 	msg.done.bad = min(s->flow.bad, msg.done.checked);

@@ -35,6 +35,9 @@ static int pp_parse_hello(const struct kcm_peer *peer, struct pp_hello *hello, s
 	memcpy(buf, peer->priv, peer->priv_len);
 	if (pp_wire_parse(buf, peer->priv_len, &msg) || msg.type != PP_HELLO)
 		return -EPROTO;
+	/* Endpoints of another type can't be reached. */
+	if (!!(msg.hello.can & PP_CAN_LOSE) != pp_config.dgram)
+		return -EPROTO;
 	*hello = msg.hello;
 	addr->len = peer->addrs.len;
 	memcpy(addr->bytes, peer->addrs.addr, addr->len);
@@ -410,6 +413,17 @@ bool pp_said_done(const struct pp_session *s)
 	const struct pp_link *link = &s->inst->link;
 
 	return !pp_connected(s) && link->err == -ECONNABORTED && link->reason == KCM_BYE_DONE;
+}
+
+/**
+ * pp_msg_waits() - check whether a message has arrived
+ * @s: the session
+ *
+ * Return: true if pp_msg_recv() returns at once.
+ */
+bool pp_msg_waits(const struct pp_session *s)
+{
+	return !list_empty_careful(&s->inst->link.notes);
 }
 
 /**

@@ -64,7 +64,8 @@ enum pp_mode {
 #define PP_CAN_RMA		BIT(0)
 #define PP_CAN_CQ_DATA		BIT(1)
 #define PP_CAN_TAGGED		BIT(2)
-#define PP_CAN_ALL		(PP_CAN_RMA | PP_CAN_CQ_DATA | PP_CAN_TAGGED)
+#define PP_CAN_LOSE		BIT(3)	/* messages are datagrams */
+#define PP_CAN_ALL		(PP_CAN_RMA | PP_CAN_CQ_DATA | PP_CAN_TAGGED | PP_CAN_LOSE)
 
 /**
  * struct pp_wire_hello - limits of a side

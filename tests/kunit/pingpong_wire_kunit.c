@@ -148,7 +148,8 @@ static const struct change changes[] = {
 	{ "no depth", PP_HELLO, BODY(hello, depth), 0, -EPROTO },
 	{ "depth too high", PP_HELLO, BODY(hello, depth), PP_DEPTH_MAX + 1,
 	  -EPROTO },
-	{ "ability unknown", PP_HELLO, BODY(hello, can), 8, -EPROTO },
+	{ "datagrams", PP_HELLO, BODY(hello, can), 8, 0 },
+	{ "ability unknown", PP_HELLO, BODY(hello, can), 16, -EPROTO },
 	{ "no abilities", PP_HELLO, BODY(hello, can), 0, 0 },
 
 	{ "operation", PP_TEST, BODY(test, op), PP_OPS, -EPROTO },
