@@ -30,7 +30,7 @@
 #define KEFA_PROBE_LEN		64
 /* A datagram may get lost. */
 #define KEFA_PROBE_DGRAMS	3
-/* What a device may write in front of a datagram. */
+/* Bytes that a device may write in front of a datagram. */
 #define KEFA_PROBE_PREFIX	40
 #define KEFA_PROBE_DEPTH	16
 /* Memory of the probe: half of it is a region, which doesn't begin at a page boundary. */

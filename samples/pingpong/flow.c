@@ -249,7 +249,7 @@ static bool pp_expected(struct pp_session *s, const struct pp_slot *slot, size_t
 
 	if (len != flow->rx_size || flow->arrived == flow->rx_total)
 		return false;
-	/* What is shorter has neither a number nor its test's seed. */
+	/* A shorter one has neither a number nor its test's seed. */
 	return len < PP_HEADER || (pp_header_ok(buf, flow->rx_seed) &&
 				   pp_first(s, pp_seq_of(buf, len)));
 }

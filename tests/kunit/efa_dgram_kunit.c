@@ -303,7 +303,7 @@ static void send_one(struct kunit *test, const struct sent *row, u32 prefix)
 {
 	struct efa_scene *scene = dgram_new(test, prefix);
 
-	/* What is in the prefix isn't sent. */
+	/* The bytes of the prefix aren't sent. */
 	memset(scene->buf, 0xee, prefix);
 	efa_fill(scene->buf + prefix, row->len, SEED);
 	KUNIT_EXPECT_EQ(test, send_way(scene, row->way, prefix + row->len), row->ret);

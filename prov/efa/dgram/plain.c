@@ -12,7 +12,7 @@ static __always_inline u32 kefa_dgram_prefix(struct fid_ep *ep)
 }
 
 /*
- * What is shorter than the prefix is longer than any limit here, and the fast path declines it.
+ * A call shorter than the prefix is longer than any limit here, and the fast path declines it.
  * Return: the call without its prefix.
  */
 static __always_inline struct kefa_plain kefa_dgram_skip(struct kefa_plain p, u32 prefix)
