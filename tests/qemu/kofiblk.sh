@@ -2,7 +2,8 @@
 # shellcheck shell=sh
 #
 # Functions for the tests of kofiblk. Guest a exports disks, and the others attach them. The
-# server's functions are called only in guest a, and the client's only in the others.
+# server's functions are called only in guest a, and the client's only in the others. FABRIC is the
+# fabric of both, if it isn't the default one.
 
 CONFIG=/sys/kernel/config/kofiblk
 SIM=/sys/kernel/debug/efasim/es0
@@ -161,6 +162,7 @@ port_up()
 	port_dir=$CONFIG/ports/1
 	mkdir "$port_dir" && ip_of a > "$port_dir/addr" && echo 4420 > "$port_dir/port" ||
 		return
+	[ -z "$FABRIC" ] || echo "$FABRIC" > "$port_dir/fabric" || return
 	for item in "$@"; do
 		case $item in
 		*=*) echo "${item#*=}" > "$port_dir/${item%%=*}" || return ;;
@@ -222,7 +224,8 @@ attach()
 {
 	DISK=
 	exec 5<> /dev/kofiblk-control || return
-	! echo "addr=$SERVER,host_id=$HOST_ID,export=$1${2:+,$2}" >&5 || read -r DISK <&5
+	! echo "addr=$SERVER,host_id=$HOST_ID,export=$1${FABRIC:+,fabric=$FABRIC}${2:+,$2}" >&5 ||
+		read -r DISK <&5
 	exec 5>&-
 	DISK=${DISK#disk=}
 	[ -b "/dev/$DISK" ]

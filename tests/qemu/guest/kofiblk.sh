@@ -56,6 +56,11 @@ connects()
 		attach disk0 "client=b,secret=correct horse battery"
 	fails "an option that isn't one" Invalid_argument \
 		attach disk0 "client=b,secret=$SECRET,what=1"
+	other=efa
+	[ "$FABRIC" != efa ] || other=efa-direct
+	fails "another fabric" Operation_not_supported attach disk0 "$MINE,fabric=$other"
+	check "the log says which fabric the server uses" \
+		sh -c "dmesg | grep -q 'refused by $SERVER: the server uses fabric ${FABRIC:-efa-direct}, '"
 	fails "a port without a listener" Connection_refused sh -c \
 		"echo addr=${SERVER%:*}:4421,host_id=$HOST_ID,export=disk0 > /dev/kofiblk-control"
 	check "the log says which step failed" \
