@@ -40,7 +40,8 @@ const struct kofi_name kofi_mr_modes[] = {
 const struct kofi_name kofi_orders[] = {
 	NAME(FI_ORDER_RAR), NAME(FI_ORDER_RAW), NAME(FI_ORDER_RAS), NAME(FI_ORDER_WAR),
 	NAME(FI_ORDER_WAW), NAME(FI_ORDER_WAS), NAME(FI_ORDER_SAR), NAME(FI_ORDER_SAW),
-	NAME(FI_ORDER_SAS), {}
+	NAME(FI_ORDER_SAS), NAME(FI_ORDER_ATOMIC_RAR), NAME(FI_ORDER_ATOMIC_RAW),
+	NAME(FI_ORDER_ATOMIC_WAR), NAME(FI_ORDER_ATOMIC_WAW), {}
 };
 
 const struct kofi_name kofi_addr_formats[] = {
@@ -77,6 +78,20 @@ const struct kofi_name kofi_av_types[] = {
 
 const struct kofi_name kofi_eq_events[] = {
 	NAME(FI_NOTIFY), NAME(FI_DEVICE_REMOVED), NAME(FI_DEVICE_ARRIVED), {}
+};
+
+const struct kofi_name kofi_datatypes[] = {
+	NAME(FI_INT8), NAME(FI_UINT8), NAME(FI_INT16), NAME(FI_UINT16), NAME(FI_INT32),
+	NAME(FI_UINT32), NAME(FI_INT64), NAME(FI_UINT64), NAME(FI_FLOAT), NAME(FI_DOUBLE),
+	NAME(FI_FLOAT_COMPLEX), NAME(FI_DOUBLE_COMPLEX), NAME(FI_LONG_DOUBLE),
+	NAME(FI_LONG_DOUBLE_COMPLEX), NAME(FI_INT128), NAME(FI_UINT128), {}
+};
+
+const struct kofi_name kofi_atomic_ops[] = {
+	NAME(FI_MIN), NAME(FI_MAX), NAME(FI_SUM), NAME(FI_PROD), NAME(FI_LOR), NAME(FI_LAND),
+	NAME(FI_BOR), NAME(FI_BAND), NAME(FI_LXOR), NAME(FI_BXOR), NAME(FI_ATOMIC_READ),
+	NAME(FI_ATOMIC_WRITE), NAME(FI_CSWAP), NAME(FI_CSWAP_NE), NAME(FI_CSWAP_LE),
+	NAME(FI_CSWAP_LT), NAME(FI_CSWAP_GE), NAME(FI_CSWAP_GT), NAME(FI_MSWAP), {}
 };
 
 static const struct kofi_name kofi_links[] = {

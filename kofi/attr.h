@@ -92,7 +92,8 @@ struct kofi_struct {
 extern const struct kofi_name kofi_caps[], kofi_op_flags[], kofi_cq_flags[],
 	kofi_modes[], kofi_mr_modes[], kofi_orders[], kofi_addr_formats[],
 	kofi_protocols[], kofi_ep_types[], kofi_threadings[], kofi_progresses[],
-	kofi_rms[], kofi_av_types[], kofi_eq_events[];
+	kofi_rms[], kofi_av_types[], kofi_eq_events[], kofi_datatypes[],
+	kofi_atomic_ops[];
 
 extern const struct kofi_struct kofi_tx_struct, kofi_rx_struct, kofi_ep_struct,
 	kofi_domain_struct, kofi_fabric_struct, kofi_device_struct,

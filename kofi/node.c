@@ -212,7 +212,8 @@ static bool kofi_data_calls_whole(struct fid *fid, enum fi_class fclass)
 	switch (fclass) {
 	case FI_CLASS_EP:
 		return KOFI_HAS_ALL(ep->msg) && KOFI_HAS_ALL(ep->tagged) &&
-		       KOFI_HAS_ALL(ep->rma) && KOFI_HAS_ALL(ep->req);
+		       KOFI_HAS_ALL(ep->rma) && KOFI_HAS_ALL(ep->atomic) &&
+		       KOFI_HAS_ALL(ep->req);
 	case FI_CLASS_MR:
 		return KOFI_HAS_ALL(container_of(fid, struct fid_mr, fid)->ops);
 	case FI_CLASS_CQ:

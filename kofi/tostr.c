@@ -188,6 +188,8 @@ static const struct kofi_printer kofi_printers[FI_TYPE_MAX] = {
 	[FI_TYPE_CQ_EVENT_FLAGS] = BITS(kofi_cq_flags),
 	[FI_TYPE_MR_MODE]	= BITS32(kofi_mr_modes),
 	[FI_TYPE_RESOURCE_MGMT]	= ENUM(kofi_rms),
+	[FI_TYPE_ATOMIC_TYPE]	= ENUM(kofi_datatypes),
+	[FI_TYPE_ATOMIC_OP]	= ENUM(kofi_atomic_ops),
 };
 
 static void print_type(struct seq_buf *s, const void *data, enum fi_type type)

@@ -9,6 +9,7 @@
 #include <linux/uio.h>
 #include <kofi/domain.h>
 
+struct fi_ops_atomic;
 struct fi_ops_cm;
 struct fi_ops_ep;
 struct fi_ops_rma;
@@ -78,6 +79,7 @@ struct fi_ops_msg {
  * @msg: message calls
  * @rma: RMA calls
  * @tagged: tagged message calls
+ * @atomic: atomic calls
  * @req: functions that the core's request-forming calls call, <kofi/provider.h>
  *
  * The provider sets the vectors when the endpoint is opened, and never changes them: it
@@ -91,6 +93,7 @@ struct fid_ep {
 	const struct fi_ops_msg		*msg;
 	const struct fi_ops_rma		*rma;
 	const struct fi_ops_tagged	*tagged;
+	const struct fi_ops_atomic	*atomic;
 	const struct kofi_req_ops	*req;
 };
 
@@ -106,9 +109,11 @@ enum {
 	FI_OPT_MAX_MSG_SIZE	= 12,	/* size_t */
 	FI_OPT_MAX_TAGGED_SIZE	= 13,	/* size_t */
 	FI_OPT_MAX_RMA_SIZE	= 14,	/* size_t */
+	FI_OPT_MAX_ATOMIC_SIZE	= 15,	/* size_t */
 	FI_OPT_INJECT_MSG_SIZE	= 16,	/* size_t */
 	FI_OPT_INJECT_TAGGED_SIZE = 17,	/* size_t */
 	FI_OPT_INJECT_RMA_SIZE	= 18,	/* size_t */
+	FI_OPT_INJECT_ATOMIC_SIZE = 19,	/* size_t */
 	/*
 	 * size_t (kernel only): milliseconds for which the provider resends to a
 	 * receiver that isn't ready; then the operation fails with EAGAIN. 0, the

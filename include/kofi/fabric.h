@@ -106,6 +106,10 @@ struct kofi_node;
 #define FI_ORDER_SAR		BIT_ULL(6)
 #define FI_ORDER_SAW		BIT_ULL(7)
 #define FI_ORDER_SAS		BIT_ULL(8)
+#define FI_ORDER_ATOMIC_RAR	BIT_ULL(36)
+#define FI_ORDER_ATOMIC_RAW	BIT_ULL(37)
+#define FI_ORDER_ATOMIC_WAR	BIT_ULL(38)
+#define FI_ORDER_ATOMIC_WAW	BIT_ULL(39)
 
 /**
  * struct fi_context - memory for the provider in an operation's context, fi_getinfo(3)
@@ -530,6 +534,8 @@ enum {
  * @FI_TYPE_FID: struct fid
  * @FI_TYPE_RESOURCE_MGMT: enum fi_resource_mgmt (kernel only)
  * @FI_TYPE_NIC: struct fid_nic (kernel only)
+ * @FI_TYPE_ATOMIC_TYPE: enum fi_datatype
+ * @FI_TYPE_ATOMIC_OP: enum fi_op
  * @FI_TYPE_MAX: number of types
  */
 enum fi_type {
@@ -556,6 +562,8 @@ enum fi_type {
 	FI_TYPE_FID,
 	FI_TYPE_RESOURCE_MGMT,
 	FI_TYPE_NIC,
+	FI_TYPE_ATOMIC_TYPE,
+	FI_TYPE_ATOMIC_OP,
 	FI_TYPE_MAX,
 };
 

@@ -10,6 +10,8 @@
 
 #include <linux/module.h>
 #include <linux/uio.h>
+#include <kofi/arith.h>
+#include <kofi/atomic.h>
 #include <kofi/cm.h>
 #include <kofi/domain.h>
 #include <kofi/endpoint.h>
@@ -79,7 +81,7 @@ u64 kofi_ep_caps(u64 caps, u64 all);
  * Control calls. The core checks classes, pointers and flags and pins the parent before
  * the call, and serializes calls for an object where the documentation says so. A control
  * op that is NULL fails with -EOPNOTSUPP. The vectors of data calls (fi_ops_msg, _tagged,
- * _rma, _mr, _cq, _cntr) have no NULL members: otherwise fi_endpoint() and the other open
+ * _rma, _atomic, _mr, _cq, _cntr) have no NULL members: otherwise fi_endpoint() and the other open
  * calls fail with -EPROTO. The provider allocates a zeroed object when it opens one, and
  * frees it in its close op.
  */
@@ -118,6 +120,7 @@ struct fi_ops_fabric {
  * @cntr_open: see fi_cntr_open(); may be kofi_cntr_open()
  * @mr_regattr: see fi_mr_regattr(), through which fi_mr_reg() and fi_mr_regv() go
  * @mr_alloc: see fi_mr_alloc()
+ * @query_atomic: see fi_query_atomic(); doesn't sleep
  */
 struct fi_ops_domain {
 	int (*av_open)(struct fid_domain *domain, struct fi_av_attr *attr,
@@ -134,6 +137,8 @@ struct fi_ops_domain {
 	int (*mr_alloc)(struct fid_domain *domain,
 			const struct fi_mr_alloc_attr *attr,
 			struct fid_mr **mr, void *context);
+	int (*query_atomic)(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
+			    struct fi_atomic_attr *attr, u64 flags);
 };
 
 /**
@@ -182,12 +187,13 @@ struct fi_ops_cm {
 
 /**
  * struct kofi_req - the arguments of a data call
- * @what: FI_MSG, FI_TAGGED or FI_RMA, and FI_SEND, FI_RECV, FI_READ or FI_WRITE
+ * @what: FI_MSG, FI_TAGGED or FI_RMA, and FI_SEND, FI_RECV, FI_READ or FI_WRITE; with FI_ATOMIC it
+ *	is part of a &struct kofi_atomic_req
  * @flags: operation flags
  * @defaults: the endpoint's default flags apply as well: kofi_req_flags()
  * @quiet: no completion on success, for fi_inject() and the other inject calls
- * @iter: the local buffer; meaningless, and possibly all zeros, with FI_PEEK or
- *	FI_DISCARD
+ * @iter: the local buffer; meaningless, and possibly all zeros, with FI_PEEK, FI_DISCARD or
+ *	FI_ATOMIC
  * @desc: descriptors from fi_mr_desc(), one per segment of @iter, or NULL; single
  *	descriptors may be NULL, too
  * @addr: the peer; used for a receive only with FI_DIRECTED_RECV
@@ -215,8 +221,63 @@ struct kofi_req {
 };
 
 /**
+ * struct kofi_iocs - segments of elements
+ * @iov: the segments
+ * @desc: descriptors from fi_mr_desc(), one per segment, or NULL
+ * @count: number of segments
+ */
+struct kofi_iocs {
+	const struct fi_ioc	*iov;
+	void			**desc;
+	size_t			count;
+};
+
+/**
+ * struct kofi_atomic_req - the arguments of an atomic call
+ * @req: the part that all requests have; @req.what has FI_ATOMIC, and FI_WRITE for fi_atomic() or
+ *	FI_READ for the others
+ * @datatype: type of the elements
+ * @op: the operation
+ * @compare: it is fi_compare_atomic()
+ * @operand: the operands; meaningless for FI_ATOMIC_READ
+ * @comparand: the values to compare with
+ * @result: takes the old values
+ * @rma: the peer's memory
+ * @rma_count: number of entries of @rma
+ *
+ * An array of a single entry may be on the caller's stack. Others stay valid until the completion.
+ */
+struct kofi_atomic_req {
+	struct kofi_req			req;
+	enum fi_datatype		datatype;
+	enum fi_op			op;
+	bool				compare;
+	struct kofi_iocs		operand;
+	struct kofi_iocs		comparand;
+	struct kofi_iocs		result;
+	const struct fi_rma_ioc		*rma;
+	size_t				rma_count;
+};
+
+/**
+ * kofi_atomic_kind() - get the kind of an atomic request
+ * @areq: the request
+ *
+ * Context: Any.
+ * Return: the kind.
+ */
+static inline enum kofi_arith_kind kofi_atomic_kind(const struct kofi_atomic_req *areq)
+{
+	if (areq->compare)
+		return KOFI_ARITH_COMPARE;
+	return areq->req.what & FI_READ ? KOFI_ARITH_FETCH : KOFI_ARITH_WRITE;
+}
+
+int kofi_atomic_check(const struct kofi_atomic_req *areq, size_t limit, size_t bytes, size_t *len);
+
+/**
  * struct kofi_req_ops - a provider's functions for requests
- * @tx: send, read or write
+ * @tx: send, read, write or atomic operation
  * @rx: receive
  *
  * Both return 0 or a negative errno, as fi_send(): -EOPNOTSUPP for a request without the
@@ -286,6 +347,7 @@ ssize_t kofi_req_inject_writedata(struct fid_ep *ep, const void *buf, size_t len
 extern const struct fi_ops_msg kofi_req_msg_ops;
 extern const struct fi_ops_tagged kofi_req_tagged_ops;
 extern const struct fi_ops_rma kofi_req_rma_ops;
+extern const struct fi_ops_atomic kofi_req_atomic_ops;
 /* For regions that aren't from fi_mr_alloc(). */
 extern const struct fi_ops_mr kofi_mr_no_ops;
 

@@ -213,6 +213,7 @@ static void loop_ep_init(struct loop_ep *ep, struct loop_domain *dom,
 	ep->ep_fid.msg = &kofi_req_msg_ops;
 	ep->ep_fid.tagged = &kofi_req_tagged_ops;
 	ep->ep_fid.rma = &kofi_req_rma_ops;
+	ep->ep_fid.atomic = &kofi_req_atomic_ops;
 	ep->ep_fid.req = &loop_req_ops;
 	ep->dom = dom;
 	ep->caps = kofi_ep_caps(info->caps, LOOP_CAPS);

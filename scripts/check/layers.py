@@ -35,6 +35,8 @@ LAYERS = {
     # The same; and the core itself has no use for it.
     "kofi/match": Layer(("include/kofi",), provider_api=True,
                         namespaces=("KOFI_PROVIDER",)),
+    "kofi/atomic": Layer(("include/kofi", "kofi"), provider_api=True,
+                         namespaces=("KOFI", "KOFI_PROVIDER")),
     # A ULP as far as the rules go.
     "ulp/lib": Layer(("include/kofi", "compat"), namespaces=("KOFI_ULP",)),
     "ulp/blk": Layer(("include/kofi", "compat"), namespaces=("KOFIBLK",)),
@@ -63,7 +65,8 @@ LAYERS = {
                    efa_verbs=("*",), provider_api=True, namespaces=("KOFI_BENCH",)),
     "compat": Layer(rdma=True, efa_verbs=("*",)),
     "tests/verbs": Layer(("compat",), rdma=True, efa_verbs=("*",)),
-    "tests": Layer(("include/kofi", "kofi", "kofi/queue", "kofi/match", "cm", "prov/efa",
+    "tests": Layer(("include/kofi", "kofi", "kofi/queue", "kofi/match", "kofi/atomic", "cm",
+                    "prov/efa",
                     "prov/efa/direct", "prov/efa/dgram", "prov/efa/rdm", "prov/efa/trace.c",
                     "prov/loop",
                     "samples", "sim", "ulp/lib", "ulp/blk", "ulp/rc", "compat"),
@@ -74,7 +77,7 @@ LAYERS = {
 }
 
 PROVIDER_API = ("include/kofi/provider.h", "include/kofi/queue.h", "include/kofi/side.h",
-                "include/kofi/match.h")
+                "include/kofi/match.h", "include/kofi/arith.h")
 EFA_VERBS = re.compile(r"(^|/)efa_(kernel_)?verbs\.h$")
 DEVICE_CALLS = re.compile(r"\b(ib_post_(?:srq_)?(?:send|recv)|ib_poll_cq)\s*\(")
 DMA_CALLS = re.compile(r"\b(dma_(?:un)?map_\w+|dma_sync_\w+|dma_need_sync|"
@@ -145,7 +148,7 @@ def check_code(report, path, text):
         each(DEVICE_CALLS, "only hw.c calls {}")
     if where.startswith("prov/efa") and os.path.basename(path) not in ("dma.c", "dma.h"):
         each(DMA_CALLS, "only dma.[ch] calls {}")
-    if where in ("include/kofi", "kofi", "kofi/queue", "kofi/match", "samples"):
+    if where in ("include/kofi", "kofi", "kofi/queue", "kofi/match", "kofi/atomic", "samples"):
         each(VERBS_NAMES, "no verbs in " + where + ": {}")
     for line, macro, symbol, space in tree.exports(text):
         if macro == "EXPORT_SYMBOL_IF_KUNIT":

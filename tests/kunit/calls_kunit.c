@@ -24,10 +24,30 @@ static struct fi_rma_iov seen_rma;
 static bool seen_tx;
 static void *seen_desc[2];
 
+/* The rest of an atomic request, with the first segment of each kind. */
+static struct kofi_atomic_req seen_atomic;
+static struct fi_rma_ioc seen_far;
+static struct fi_ioc seen_operand, seen_comparand, seen_result;
+
+static void note_atomic(const struct kofi_atomic_req *areq)
+{
+	const struct fi_ioc none = { };
+
+	seen_atomic = *areq;
+	seen_far = *areq->rma;
+	seen_operand = areq->operand.count ? *areq->operand.iov : none;
+	seen_comparand = areq->comparand.count ? *areq->comparand.iov : none;
+	seen_result = areq->result.count ? *areq->result.iov : none;
+}
+
 static ssize_t note(struct kofi_req *req, bool tx)
 {
 	seen = *req;
 	seen_tx = tx;
+	if (req->what & FI_ATOMIC) {
+		note_atomic(container_of(req, struct kofi_atomic_req, req));
+		return 0;
+	}
 	if (req->rma_count == 1)
 		seen_rma = *req->rma;
 	memset(seen_desc, 0, sizeof(seen_desc));
@@ -135,6 +155,7 @@ static struct fid_ep *calls_ep(struct kunit *test)
 	ep->msg = &kofi_req_msg_ops;
 	ep->tagged = &kofi_req_tagged_ops;
 	ep->rma = &kofi_req_rma_ops;
+	ep->atomic = &kofi_req_atomic_ops;
 	ep->req = &note_ops;
 	return ep;
 }
@@ -213,6 +234,152 @@ static void calls_rma(struct kunit *test)
 		  SEND, BOTH, TO, WITH);
 }
 
+#define TYPE	FI_INT16
+#define OP	FI_BXOR
+#define WHERE	PEER, ADDR, KEY, TYPE, OP
+
+/* A call, what it is, and the number of segments of each kind. */
+#define CHECK_ATOMIC(call, _what, _flags, _defaults, _quiet, _n, _ncmp, _nres)	\
+do {									\
+	memset(&seen, 0xa5, sizeof(seen));				\
+	KUNIT_EXPECT_EQ_MSG(test, call, 0, #call);			\
+	KUNIT_EXPECT_EQ_MSG(test, seen.what, FI_ATOMIC | (_what), #call);	\
+	KUNIT_EXPECT_EQ_MSG(test, seen.flags, (u64)(_flags), #call);	\
+	KUNIT_EXPECT_EQ_MSG(test, seen.defaults, _defaults, #call);	\
+	KUNIT_EXPECT_EQ_MSG(test, seen.quiet, _quiet, #call);		\
+	KUNIT_EXPECT_EQ_MSG(test, seen.addr, PEER, #call);		\
+	KUNIT_EXPECT_PTR_EQ_MSG(test, seen.context, (_quiet) ? NULL : CTX, #call);	\
+	KUNIT_EXPECT_EQ_MSG(test, seen_atomic.datatype, TYPE, #call);	\
+	KUNIT_EXPECT_EQ_MSG(test, seen_atomic.op, OP, #call);		\
+	KUNIT_EXPECT_EQ_MSG(test, seen_atomic.compare, (_ncmp) > 0, #call);	\
+	KUNIT_EXPECT_EQ_MSG(test, seen_atomic.operand.count, (size_t)(_n), #call);	\
+	KUNIT_EXPECT_EQ_MSG(test, seen_atomic.comparand.count, (size_t)(_ncmp), #call);	\
+	KUNIT_EXPECT_EQ_MSG(test, seen_atomic.result.count, (size_t)(_nres), #call);	\
+	KUNIT_EXPECT_PTR_EQ_MSG(test, seen_operand.addr, (void *)buf, #call);	\
+	KUNIT_EXPECT_PTR_EQ_MSG(test, seen_comparand.addr,		\
+				(_ncmp) ? (void *)(buf + 2) : NULL, #call);	\
+	KUNIT_EXPECT_PTR_EQ_MSG(test, seen_result.addr,			\
+				(_nres) ? (void *)(buf + 4) : NULL, #call);	\
+	KUNIT_EXPECT_EQ_MSG(test, seen_atomic.rma_count, (size_t)1, #call);	\
+	KUNIT_EXPECT_EQ_MSG(test, seen_far.addr, ADDR, #call);		\
+	KUNIT_EXPECT_EQ_MSG(test, seen_far.count, (size_t)6, #call);	\
+	KUNIT_EXPECT_EQ_MSG(test, seen_far.key, KEY, #call);		\
+} while (0)
+
+static void calls_atomic(struct kunit *test)
+{
+	const struct fi_ioc ioc[2] = { { buf, 2 }, { buf, 4 } };
+	const struct fi_ioc cmp[3] = { { buf + 2, 1 }, { buf, 2 }, { buf, 3 } };
+	struct fi_ioc res[2] = { { buf + 4, 5 }, { buf, 1 } };
+	const struct fi_rma_ioc far = { ADDR, 6, KEY };
+	const struct fi_msg_atomic msg = {
+		.msg_iov = ioc, .iov_count = 2, .addr = PEER, .rma_iov = &far,
+		.rma_iov_count = 1, .datatype = TYPE, .op = OP, .context = CTX,
+	};
+	void *desc[2] = { (void *)0x9999, (void *)0xaaaa };
+	struct fid_ep *ep = calls_ep(test);
+
+	CHECK_ATOMIC(fi_atomic(ep, buf, 6, desc[0], WHERE, CTX), FI_WRITE, 0, true, false, 1, 0, 0);
+	CHECK_ATOMIC(fi_atomicv(ep, ioc, desc, 2, WHERE, CTX), FI_WRITE, 0, true, false, 2, 0, 0);
+	KUNIT_EXPECT_PTR_EQ(test, seen_atomic.operand.desc, (void **)desc);
+	CHECK_ATOMIC(fi_atomicmsg(ep, &msg, FLAGS), FI_WRITE, FLAGS, false, false, 2, 0, 0);
+	CHECK_ATOMIC(fi_inject_atomic(ep, buf, 6, WHERE), FI_WRITE, FI_INJECT, false, true, 1, 0,
+		     0);
+	CHECK_ATOMIC(fi_fetch_atomic(ep, buf, 6, NULL, buf + 4, NULL, WHERE, CTX), FI_READ, 0, true,
+		     false, 1, 0, 1);
+	CHECK_ATOMIC(fi_fetch_atomicv(ep, ioc, NULL, 2, res, desc, 2, WHERE, CTX), FI_READ, 0, true,
+		     false, 2, 0, 2);
+	KUNIT_EXPECT_PTR_EQ(test, seen_atomic.result.desc, (void **)desc);
+	CHECK_ATOMIC(fi_fetch_atomicmsg(ep, &msg, res, NULL, 2, FLAGS), FI_READ, FLAGS, false,
+		     false, 2, 0, 2);
+	CHECK_ATOMIC(fi_compare_atomic(ep, buf, 6, NULL, buf + 2, NULL, buf + 4, NULL, WHERE, CTX),
+		     FI_READ, 0, true, false, 1, 1, 1);
+	CHECK_ATOMIC(fi_compare_atomicv(ep, ioc, NULL, 2, cmp, desc, 3, res, NULL, 2, WHERE, CTX),
+		     FI_READ, 0, true, false, 2, 3, 2);
+	KUNIT_EXPECT_PTR_EQ(test, seen_atomic.comparand.desc, (void **)desc);
+	CHECK_ATOMIC(fi_compare_atomicmsg(ep, &msg, cmp, NULL, 3, res, NULL, 2, FLAGS), FI_READ,
+		     FLAGS, false, false, 2, 3, 2);
+	/* An atomic read without operands. */
+	KUNIT_EXPECT_EQ(test, fi_fetch_atomicv(ep, NULL, NULL, 0, res, NULL, 2, PEER, ADDR, KEY,
+					       TYPE, FI_ATOMIC_READ, CTX), 0);
+	KUNIT_EXPECT_EQ(test, seen_far.count, (size_t)6);
+}
+
+/* One change of a valid request, and the result of its check. */
+static const struct atomic_wrong {
+	const char	*name;
+	u32		datatype, op;
+	u64		kind;		/* FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC, or 0 */
+	u64		flags;
+	size_t		n, ncmp, nres, nrma, len;	/* 0 for what a valid request has */
+	u64		addr;
+	bool		nowhere;
+	int		ret;
+} atomic_wrongs[] = {
+	{ "right write", FI_UINT32, FI_SUM },
+	{ "right fetch", FI_UINT32, FI_SUM, FI_FETCH_ATOMIC },
+	{ "right compare", FI_UINT32, FI_CSWAP, FI_COMPARE_ATOMIC },
+	{ "right read", FI_UINT32, FI_ATOMIC_READ, FI_FETCH_ATOMIC, .n = SIZE_MAX },
+	{ "right inject", FI_UINT32, FI_SUM, .flags = FI_INJECT },
+	{ "longest write", FI_UINT32, FI_SUM, .len = 25 },
+	{ "too long write", FI_UINT32, FI_SUM, .len = 26, .ret = -EMSGSIZE },
+	{ "longest compare", FI_UINT32, FI_MSWAP, FI_COMPARE_ATOMIC, .len = 12 },
+	{ "too long compare", FI_UINT32, FI_MSWAP, FI_COMPARE_ATOMIC, .len = 13, .ret = -EMSGSIZE },
+	{ "type", FI_UINT128 + 1, FI_SUM, .ret = -EOPNOTSUPP },
+	{ "long double", FI_LONG_DOUBLE, FI_SUM, .ret = -EOPNOTSUPP },
+	{ "op", FI_UINT32, FI_ATOMIC_OP_LAST, .ret = -EOPNOTSUPP },
+	{ "read without fetch", FI_UINT32, FI_ATOMIC_READ, .ret = -EOPNOTSUPP },
+	{ "swap without compare", FI_UINT32, FI_CSWAP, FI_FETCH_ATOMIC, .ret = -EOPNOTSUPP },
+	{ "sum with compare", FI_UINT32, FI_SUM, FI_COMPARE_ATOMIC, .ret = -EOPNOTSUPP },
+	{ "data", FI_UINT32, FI_SUM, .flags = FI_REMOTE_CQ_DATA, .ret = -FI_EBADFLAGS },
+	{ "inject fetch", FI_UINT32, FI_SUM, FI_FETCH_ATOMIC, FI_INJECT, .ret = -FI_EBADFLAGS },
+	{ "misaligned", FI_UINT32, FI_SUM, .addr = 2, .ret = -EINVAL },
+	{ "wraps", FI_UINT32, FI_SUM, .addr = -8ULL - (ADDR & ~3ULL), .ret = -EINVAL },
+	{ "no elements", FI_UINT32, FI_SUM, .len = SIZE_MAX, .ret = -EINVAL },
+	{ "too many pieces", FI_UINT32, FI_SUM, .nrma = 5, .ret = -EINVAL },
+	{ "no pieces", FI_UINT32, FI_SUM, .nrma = SIZE_MAX, .ret = -EINVAL },
+	{ "few operands", FI_UINT32, FI_SUM, .n = 2, .ret = -EINVAL },
+	{ "no operands", FI_UINT32, FI_SUM, .n = SIZE_MAX, .ret = -EINVAL },
+	{ "few comparands", FI_UINT32, FI_CSWAP, FI_COMPARE_ATOMIC, .ncmp = 2, .ret = -EINVAL },
+	{ "no comparands", FI_UINT32, FI_CSWAP, FI_COMPARE_ATOMIC, .ncmp = SIZE_MAX,
+	  .ret = -EINVAL },
+	{ "few results", FI_UINT32, FI_SUM, FI_FETCH_ATOMIC, .nres = 2, .ret = -EINVAL },
+	{ "no results", FI_UINT32, FI_ATOMIC_READ, FI_FETCH_ATOMIC, .nres = SIZE_MAX,
+	  .ret = -EINVAL },
+	{ "nowhere", FI_UINT32, FI_SUM, .nowhere = true, .ret = -EINVAL },
+};
+
+KUNIT_ARRAY_PARAM_DESC(atomic_wrong, atomic_wrongs, name);
+
+/* @n elements; SIZE_MAX for none. */
+static size_t pick(size_t n, size_t len)
+{
+	return n == SIZE_MAX ? 0 : n ?: len;
+}
+
+static void calls_atomic_check(struct kunit *test)
+{
+	const struct atomic_wrong *w = test->param_value;
+	const size_t len = pick(w->len, 3);
+	const struct fi_ioc ioc = { w->nowhere ? NULL : buf, pick(w->n, len) };
+	const struct fi_ioc cmp = { buf, pick(w->ncmp, len) }, res = { buf, pick(w->nres, len) };
+	const struct fi_rma_ioc far[5] = {
+		{ (ADDR & ~3ULL) + w->addr, len, KEY }, { 0, 0, KEY }, { 0, 0, KEY }, { 0, 0, KEY },
+	};
+	const struct kofi_atomic_req areq = {
+		.req = { .what = FI_ATOMIC | (w->kind ? FI_READ : FI_WRITE), .flags = w->flags },
+		.datatype = w->datatype, .op = w->op, .compare = w->kind == FI_COMPARE_ATOMIC,
+		.operand = { .iov = &ioc, .count = 1 }, .comparand = { .iov = &cmp, .count = 1 },
+		.result = { .iov = &res, .count = 1 },
+		.rma = far, .rma_count = w->nrma == SIZE_MAX ? 0 : w->nrma ?: 4,
+	};
+	size_t got = 0;
+
+	KUNIT_EXPECT_EQ(test, kofi_atomic_check(&areq, 4, 100, &got), w->ret);
+	if (!w->ret)
+		KUNIT_EXPECT_EQ(test, got, 4 * len);
+}
+
 /* Lengths whose sum overflows are refused, not truncated. */
 static void calls_too_long(struct kunit *test)
 {
@@ -288,6 +455,8 @@ static struct kunit_case calls_cases[] = {
 	KUNIT_CASE(calls_msg),
 	KUNIT_CASE(calls_tagged),
 	KUNIT_CASE(calls_rma),
+	KUNIT_CASE(calls_atomic),
+	KUNIT_CASE_PARAM(calls_atomic_check, atomic_wrong_gen_params),
 	KUNIT_CASE(calls_too_long),
 	KUNIT_CASE(calls_flags),
 	KUNIT_CASE(calls_desc),

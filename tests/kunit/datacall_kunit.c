@@ -13,10 +13,14 @@ static void *descs[3];
 static struct fi_msg msg;
 static struct fi_msg_tagged tmsg;
 static struct fi_msg_rma rmsg;
+static struct fi_msg_atomic amsg;
+static struct fi_ioc ioc[3], cioc[3], rioc[3];
 
 /* Distinct values for all arguments, so that exchanged arguments are detected. */
 #define LEN	17
 #define DESC	((void *)0x1111)
+#define TAG_DESC	((void *)0xaaaa)
+#define DATA_DESC	((void *)0xbbbb)
 #define COUNT	3
 #define PEER	0x22ULL
 #define CTX	((void *)0x3333)
@@ -26,6 +30,8 @@ static struct fi_msg_rma rmsg;
 #define ADDR	0x7777777777777777ULL
 #define KEY	0x8888888888888888ULL
 #define FLAGS	0x9999999999999999ULL
+#define TYPE	FI_DOUBLE
+#define OP	FI_LXOR
 
 #define A1(x)		((u64)(unsigned long)(x))
 #define A2(x, ...)	A1(x), A1(__VA_ARGS__)
@@ -37,15 +43,21 @@ static struct fi_msg_rma rmsg;
 #define A8(x, ...)	A1(x), A7(__VA_ARGS__)
 #define A(...)		CONCATENATE(A, COUNT_ARGS(__VA_ARGS__))(__VA_ARGS__)
 
-/* Call @fn; @want takes the expected arguments. */
-#define CALL(fn, ...)							\
+/* Call @fn; @want takes the expected arguments, which are @list, in parentheses. */
+#define EXPAND(...)	__VA_ARGS__
+#define CALL_AS(fn, list, ...)						\
 static ssize_t call_##fn(struct fid_ep *ep, u64 *want)			\
 {									\
-	const u64 arg[KOFI_FAKE_ARGS] = { A(__VA_ARGS__) };		\
+	const u64 arg[KOFI_FAKE_ARGS] = { EXPAND list };		\
 									\
 	memcpy(want, arg, sizeof(arg));					\
 	return fn(ep, __VA_ARGS__);					\
 }
+
+#define CALL(fn, ...)	CALL_AS(fn, (A(__VA_ARGS__)), __VA_ARGS__)
+/* The same for a call with more arguments than A() can count, of which @... are the last. */
+#define CALL_TO(fn, list, first, ...)					\
+	CALL_AS(fn, (EXPAND list, A(__VA_ARGS__)), EXPAND first, __VA_ARGS__)
 
 CALL(fi_recv, buf, LEN, DESC, PEER, CTX)
 CALL(fi_recvv, iov, descs, COUNT, PEER, CTX)
@@ -77,6 +89,25 @@ CALL(fi_inject_write, buf, LEN, PEER, ADDR, KEY)
 CALL(fi_writedata, buf, LEN, DESC, DATA, PEER, ADDR, KEY, CTX)
 CALL(fi_inject_writedata, buf, LEN, DATA, PEER, ADDR, KEY)
 
+#define WHERE	PEER, ADDR, KEY, TYPE, OP
+
+CALL_TO(fi_atomic, (A3(buf, LEN, DESC)), (buf, LEN, DESC), WHERE, CTX)
+CALL_TO(fi_atomicv, (A3(ioc, descs, COUNT)), (ioc, descs, COUNT), WHERE, CTX)
+CALL(fi_atomicmsg, &amsg, FLAGS)
+CALL_TO(fi_inject_atomic, (A2(buf, LEN)), (buf, LEN), WHERE)
+CALL_TO(fi_fetch_atomic, (A5(buf, LEN, DESC, &rioc[1], TAG_DESC)),
+	(buf, LEN, DESC, &rioc[1], TAG_DESC), WHERE, CTX)
+CALL_TO(fi_fetch_atomicv, (A6(ioc, descs, COUNT, rioc, descs + 1, 2)),
+	(ioc, descs, COUNT, rioc, descs + 1, 2), WHERE, CTX)
+CALL(fi_fetch_atomicmsg, &amsg, rioc, descs + 1, 2, FLAGS)
+CALL_TO(fi_compare_atomic,
+	(A7(buf, LEN, DESC, &cioc[1], DATA_DESC, &rioc[1], TAG_DESC)),
+	(buf, LEN, DESC, &cioc[1], DATA_DESC, &rioc[1], TAG_DESC), WHERE, CTX)
+CALL_TO(fi_compare_atomicv,
+	(A5(ioc, descs, COUNT, cioc, descs + 2), A4(1, rioc, descs + 1, 2)),
+	(ioc, descs, COUNT, cioc, descs + 2, 1, rioc, descs + 1, 2), WHERE, CTX)
+CALL(fi_compare_atomicmsg, &amsg, cioc, descs + 2, 1, rioc, descs + 1, 2, FLAGS)
+
 /* In the order of the vectors, so that the op of a row is an offset in its vector. */
 static const struct call {
 	const char *desc;
@@ -98,6 +129,11 @@ static const struct call {
 	ROW(fi_writemsg, WRITEMSG), ROW(fi_inject_write, INJECT_WRITE),
 	ROW(fi_writedata, WRITEDATA),
 	ROW(fi_inject_writedata, INJECT_WRITEDATA),
+	ROW(fi_atomic, ATOMIC), ROW(fi_atomicv, ATOMICV), ROW(fi_atomicmsg, ATOMICMSG),
+	ROW(fi_inject_atomic, INJECT_ATOMIC), ROW(fi_fetch_atomic, FETCH_ATOMIC),
+	ROW(fi_fetch_atomicv, FETCH_ATOMICV), ROW(fi_fetch_atomicmsg, FETCH_ATOMICMSG),
+	ROW(fi_compare_atomic, COMPARE_ATOMIC), ROW(fi_compare_atomicv, COMPARE_ATOMICV),
+	ROW(fi_compare_atomicmsg, COMPARE_ATOMICMSG),
 	/* the names of 2015 */
 	ROW(fi_recvfrom, RECV), ROW(fi_sendto, SEND),
 #undef ROW
@@ -168,6 +204,7 @@ struct vectors {
 			struct fi_ops_msg msg;
 			struct fi_ops_tagged tagged;
 			struct fi_ops_rma rma;
+			struct fi_ops_atomic atomic;
 		};
 	};
 };
@@ -187,10 +224,12 @@ static void one_missing(struct kunit *test)
 	vectors->msg = *fake->msg_ops;
 	vectors->tagged = *fake->tagged_ops;
 	vectors->rma = *fake->rma_ops;
+	vectors->atomic = *fake->atomic_ops;
 	vectors->ops[missing->op - FAKE_RECV] = NULL;
 	fake->msg_ops = &vectors->msg;
 	fake->tagged_ops = &vectors->tagged;
 	fake->rma_ops = &vectors->rma;
+	fake->atomic_ops = &vectors->atomic;
 	KUNIT_EXPECT_EQ(test, fi_endpoint(set.domain, fake->info, &ep, NULL), -EPROTO);
 	/* The refused object is closed. */
 	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_CLOSE), 1);
@@ -203,16 +242,18 @@ static void vectors_missing(struct kunit *test)
 	const struct fi_ops_tagged *tagged = fake->tagged_ops;
 	const struct kofi_req_ops *req = fake->req_ops;
 	const struct fi_ops_msg *msg = fake->msg_ops;
+	const struct fi_ops_atomic *atomic = fake->atomic_ops;
 	const struct fi_ops_rma *rma = fake->rma_ops;
 	struct kofi_fake_set set;
 	struct fid_ep *ep;
 	unsigned int i;
 
 	kofi_fake_open_all(test, fake, &set);
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i < 6; i++) {
 		fake->msg_ops = i == 0 ? NULL : msg;
 		fake->tagged_ops = i == 1 ? NULL : tagged;
 		fake->rma_ops = i == 2 ? NULL : rma;
+		fake->atomic_ops = i == 5 ? NULL : atomic;
 		fake->req_ops = i == 3 ? NULL : i == 4 ? &half : req;
 		KUNIT_EXPECT_EQ_MSG(test, fi_endpoint(set.domain, fake->info, &ep, NULL),
 				    -EPROTO, "%u", i);
@@ -232,6 +273,7 @@ static void vectors_in_place(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, set.ep->msg, fake->msg_ops);
 	KUNIT_EXPECT_PTR_EQ(test, set.ep->tagged, fake->tagged_ops);
 	KUNIT_EXPECT_PTR_EQ(test, set.ep->rma, fake->rma_ops);
+	KUNIT_EXPECT_PTR_EQ(test, set.ep->atomic, fake->atomic_ops);
 	KUNIT_EXPECT_PTR_EQ(test, set.pool_mr->ops, fake->mr_ops);
 }
 
@@ -246,6 +288,7 @@ static void no_requests(struct kunit *test)
 	fake->msg_ops = &kofi_req_msg_ops;
 	fake->tagged_ops = &kofi_req_tagged_ops;
 	fake->rma_ops = &kofi_req_rma_ops;
+	fake->atomic_ops = &kofi_req_atomic_ops;
 	open_ep(test, fake, &set, true);
 	for (i = 0; i < ARRAY_SIZE(calls); i++)
 		KUNIT_EXPECT_EQ_MSG(test, calls[i].call(set.ep, want), -EOPNOTSUPP,
@@ -275,6 +318,12 @@ static void stack_buffers(struct kunit *test)
 	EXPECT(ret, fi_read(ep, here, 8, NULL, 0, 0, 0, NULL));
 	EXPECT(ret, fi_write(ep, here, 8, NULL, 0, 0, 0, NULL));
 	EXPECT(ret, fi_writedata(ep, here, 8, NULL, 0, 0, 0, 0, NULL));
+	EXPECT(ret, fi_atomic(ep, here, 1, NULL, 0, 0, 0, TYPE, OP, NULL));
+	EXPECT(ret, fi_fetch_atomic(ep, here, 1, NULL, buf, NULL, 0, 0, 0, TYPE, OP, NULL));
+	EXPECT(ret, fi_fetch_atomic(ep, buf, 1, NULL, here, NULL, 0, 0, 0, TYPE, OP, NULL));
+	EXPECT(ret, fi_compare_atomic(ep, buf, 1, NULL, here, NULL, buf, NULL, 0, 0, 0, TYPE, OP,
+				      NULL));
+	EXPECT(0, fi_inject_atomic(ep, here, 1, 0, 0, 0, TYPE, OP));
 	EXPECT(0, fi_inject(ep, here, 8, 0));
 	EXPECT(0, fi_injectdata(ep, here, 8, 0, 0));
 	EXPECT(0, fi_tinject(ep, here, 8, 0, 0));
@@ -282,6 +331,63 @@ static void stack_buffers(struct kunit *test)
 	EXPECT(0, fi_inject_write(ep, here, 8, 0, 0, 0));
 	EXPECT(0, fi_inject_writedata(ep, here, 8, 0, 0, 0, 0));
 #undef EXPECT
+}
+
+/* What a provider supports. An endpoint's calls ask its domain. */
+static void queries(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	const struct kofi_fake_call *query = &fake->call[FAKE_QUERY_ATOMIC];
+	struct fi_ops_domain none = *fake->domain_ops;
+	struct fi_atomic_attr attr = { };
+	struct kofi_fake_set set;
+	size_t count = 0;
+
+	fake->info->caps |= FI_ATOMIC;
+	open_ep(test, fake, &set, false);
+#define EXPECT(value, call)	KUNIT_EXPECT_EQ_MSG(test, call, value, #call)
+	EXPECT(0, fi_query_atomic(set.domain, TYPE, OP, &attr, FI_FETCH_ATOMIC));
+	KUNIT_EXPECT_PTR_EQ(test, query->object, &set.domain->fid);
+	KUNIT_EXPECT_EQ(test, query->arg[0], (u64)TYPE);
+	KUNIT_EXPECT_EQ(test, query->arg[1], (u64)OP);
+	KUNIT_EXPECT_EQ(test, query->arg[3], FI_FETCH_ATOMIC);
+	KUNIT_EXPECT_EQ(test, attr.size, (size_t)7);
+	EXPECT(0, fi_atomicvalid(set.ep, TYPE, OP, &count));
+	KUNIT_EXPECT_EQ(test, count, (size_t)10 * TYPE + OP);
+	KUNIT_EXPECT_EQ(test, query->arg[3], 0ULL);
+	EXPECT(0, fi_fetch_atomicvalid(set.ep, TYPE, OP, &count));
+	KUNIT_EXPECT_EQ(test, query->arg[3], FI_FETCH_ATOMIC);
+	EXPECT(0, fi_compare_atomicvalid(set.ep, TYPE, OP, &count));
+	KUNIT_EXPECT_EQ(test, query->arg[3], FI_COMPARE_ATOMIC);
+	EXPECT(-EINVAL, fi_query_atomic(NULL, TYPE, OP, &attr, 0));
+	EXPECT(-EINVAL, fi_query_atomic(set.domain, TYPE, OP, NULL, 0));
+	EXPECT(-FI_EBADFLAGS, fi_query_atomic(set.domain, TYPE, OP, &attr, FI_TAGGED));
+	EXPECT(-FI_EBADFLAGS, fi_query_atomic(set.domain, TYPE, OP, &attr,
+					      FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC));
+	EXPECT(-EINVAL, fi_atomicvalid(NULL, TYPE, OP, &count));
+	EXPECT(-EINVAL, fi_atomicvalid(set.ep, TYPE, OP, NULL));
+	fake->call[FAKE_QUERY_ATOMIC].ret = -EOPNOTSUPP;
+	EXPECT(-EOPNOTSUPP, fi_atomicvalid(set.ep, TYPE, OP, &count));
+	none.query_atomic = NULL;
+	set.domain->ops = &none;
+	EXPECT(-EOPNOTSUPP, fi_query_atomic(set.domain, TYPE, OP, &attr, 0));
+	set.domain->ops = fake->domain_ops;
+	kofi_device_removed(&set.domain->fid, "fake-dev0");
+	EXPECT(-ENODEV, fi_query_atomic(set.domain, TYPE, OP, &attr, 0));
+#undef EXPECT
+}
+
+/* An endpoint that was opened without atomics has none. */
+static void queries_without(struct kunit *test)
+{
+	struct kofi_fake *fake = kofi_fake_new(test, "fake");
+	struct kofi_fake_set set;
+	size_t count = 5;
+
+	fake->info->caps = FI_MSG;
+	open_ep(test, fake, &set, false);
+	KUNIT_EXPECT_EQ(test, fi_atomicvalid(set.ep, TYPE, OP, &count), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, kofi_fake_called(fake, FAKE_QUERY_ATOMIC), 0);
 }
 
 /* Regions */
@@ -432,6 +538,8 @@ static struct kunit_case datacall_cases[] = {
 	KUNIT_CASE(vectors_in_place),
 	KUNIT_CASE(no_requests),
 	KUNIT_CASE(stack_buffers),
+	KUNIT_CASE(queries),
+	KUNIT_CASE(queries_without),
 	KUNIT_CASE(regions),
 	KUNIT_CASE(region_values),
 	KUNIT_CASE(queues_missing),

@@ -37,6 +37,8 @@ enum kofi_fake_op {
 	FAKE_REMOVE,
 	FAKE_LOOKUP,
 	FAKE_STRADDR,
+	/* domains */
+	FAKE_QUERY_ATOMIC,
 	/* endpoints */
 	FAKE_CANCEL,
 	FAKE_FLUSH,
@@ -73,13 +75,24 @@ enum kofi_fake_op {
 	FAKE_INJECT_WRITE,
 	FAKE_WRITEDATA,
 	FAKE_INJECT_WRITEDATA,
+	/* atomic operations */
+	FAKE_ATOMIC,
+	FAKE_ATOMICV,
+	FAKE_ATOMICMSG,
+	FAKE_INJECT_ATOMIC,
+	FAKE_FETCH_ATOMIC,
+	FAKE_FETCH_ATOMICV,
+	FAKE_FETCH_ATOMICMSG,
+	FAKE_COMPARE_ATOMIC,
+	FAKE_COMPARE_ATOMICV,
+	FAKE_COMPARE_ATOMICMSG,
 	/* regions */
 	FAKE_POST_REG,
 	FAKE_POST_INVAL,
 	FAKE_OPS,
 };
 
-#define KOFI_FAKE_ARGS	9
+#define KOFI_FAKE_ARGS	15
 
 struct kofi_fake;
 
@@ -122,6 +135,7 @@ struct kofi_fake_call {
  * @msg_ops: message ops of endpoints opened from now on
  * @tagged_ops: tagged ops of endpoints opened from now on
  * @rma_ops: RMA ops of endpoints opened from now on
+ * @atomic_ops: atomic ops of endpoints opened from now on
  * @req_ops: request ops of endpoints opened from now on
  * @mr_ops: ops of regions opened from now on
  * @lock: protects @objects
@@ -146,6 +160,7 @@ struct kofi_fake {
 	const struct fi_ops_msg		*msg_ops;
 	const struct fi_ops_tagged	*tagged_ops;
 	const struct fi_ops_rma		*rma_ops;
+	const struct fi_ops_atomic	*atomic_ops;
 	const struct kofi_req_ops	*req_ops;
 	const struct fi_ops_mr		*mr_ops;
 	struct mutex			lock;	/* protects objects */

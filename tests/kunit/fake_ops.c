@@ -296,6 +296,49 @@ static const struct fi_ops_rma fake_rma_ops = {
 	.injectdata	= fake_inject_writedata,
 };
 
+#define OP	enum fi_datatype datatype, enum fi_op op
+#define IOC	const struct fi_ioc *iov, void **desc, size_t count
+#define CMP	const struct fi_ioc *comparev, void **compare_desc, size_t compare_count
+#define RES	struct fi_ioc *resultv, void **result_desc, size_t result_count
+#define AMSG	const struct fi_msg_atomic *msg
+#define A_CMP	A(comparev), A(compare_desc), compare_count
+#define A_RES	A(resultv), A(result_desc), result_count
+#define A_TO	to, addr, key, datatype, op
+
+FAKE_DATA(atomic, FAKE_ATOMIC, (EP, CBUF, void *desc, TO, RMT, OP, void *context),
+	  A(buf), len, A(desc), A_TO, A(context))
+FAKE_DATA(atomicv, FAKE_ATOMICV, (EP, IOC, TO, RMT, OP, void *context), A_IOV, A_TO, A(context))
+FAKE_DATA(atomicmsg, FAKE_ATOMICMSG, (EP, AMSG, u64 flags), A(msg), flags)
+FAKE_DATA(inject_atomic, FAKE_INJECT_ATOMIC, (EP, CBUF, TO, RMT, OP), A(buf), len, A_TO)
+FAKE_DATA(fetch_atomic, FAKE_FETCH_ATOMIC,
+	  (EP, CBUF, void *desc, void *result, void *result_desc, TO, RMT, OP, void *context),
+	  A(buf), len, A(desc), A(result), A(result_desc), A_TO, A(context))
+FAKE_DATA(fetch_atomicv, FAKE_FETCH_ATOMICV, (EP, IOC, RES, TO, RMT, OP, void *context),
+	  A_IOV, A_RES, A_TO, A(context))
+FAKE_DATA(fetch_atomicmsg, FAKE_FETCH_ATOMICMSG, (EP, AMSG, RES, u64 flags), A(msg), A_RES, flags)
+FAKE_DATA(compare_atomic, FAKE_COMPARE_ATOMIC,
+	  (EP, CBUF, void *desc, const void *compare, void *compare_desc, void *result,
+	   void *result_desc, TO, RMT, OP, void *context),
+	  A(buf), len, A(desc), A(compare), A(compare_desc), A(result), A(result_desc), A_TO,
+	  A(context))
+FAKE_DATA(compare_atomicv, FAKE_COMPARE_ATOMICV, (EP, IOC, CMP, RES, TO, RMT, OP, void *context),
+	  A_IOV, A_CMP, A_RES, A_TO, A(context))
+FAKE_DATA(compare_atomicmsg, FAKE_COMPARE_ATOMICMSG, (EP, AMSG, CMP, RES, u64 flags),
+	  A(msg), A_CMP, A_RES, flags)
+
+static const struct fi_ops_atomic fake_atomic_ops = {
+	.write		= fake_atomic,
+	.writev		= fake_atomicv,
+	.writemsg	= fake_atomicmsg,
+	.inject		= fake_inject_atomic,
+	.readwrite	= fake_fetch_atomic,
+	.readwritev	= fake_fetch_atomicv,
+	.readwritemsg	= fake_fetch_atomicmsg,
+	.compwrite	= fake_compare_atomic,
+	.compwritev	= fake_compare_atomicv,
+	.compwritemsg	= fake_compare_atomicmsg,
+};
+
 /* Regions */
 
 static int fake_post_reg(struct fid_mr *mr, const struct fi_mr_attr *attr,
@@ -365,6 +408,7 @@ static void fake_init_ep(struct kofi_fake *fake, struct fid_ep *ep)
 	ep->msg = fake->msg_ops;
 	ep->tagged = fake->tagged_ops;
 	ep->rma = fake->rma_ops;
+	ep->atomic = fake->atomic_ops;
 	ep->req = fake->req_ops;
 }
 
@@ -406,6 +450,14 @@ static int fake_mr_alloc(struct fid_domain *domain,
 			 A(domain), A(attr), A(context));
 }
 
+static int fake_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
+			     struct fi_atomic_attr *attr, u64 flags)
+{
+	attr->count = 10 * datatype + op;
+	attr->size = 7;
+	return fake_called(FAKE_QUERY_ATOMIC, domain, datatype, op, A(attr), flags);
+}
+
 static const struct fi_ops_domain fake_domain_ops = {
 	.av_open	= fake_av_open,
 	.cq_open	= fake_cq_open,
@@ -413,6 +465,7 @@ static const struct fi_ops_domain fake_domain_ops = {
 	.cntr_open	= fake_cntr_open,
 	.mr_regattr	= fake_mr_regattr,
 	.mr_alloc	= fake_mr_alloc,
+	.query_atomic	= fake_query_atomic,
 };
 
 /* Fabrics */
@@ -461,6 +514,7 @@ void fake_use_ops(struct kofi_fake *fake)
 	fake->msg_ops = &fake_msg_ops;
 	fake->tagged_ops = &fake_tagged_ops;
 	fake->rma_ops = &fake_rma_ops;
+	fake->atomic_ops = &fake_atomic_ops;
 	fake->req_ops = &fake_req_ops;
 	fake->mr_ops = &fake_mr_ops;
 }

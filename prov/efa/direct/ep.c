@@ -205,6 +205,7 @@ struct kefa_direct *kefa_direct_new(struct kefa_domain *dom, const struct fi_inf
 	ep->ep_fid.msg = &kefa_direct_msg_ops;
 	ep->ep_fid.tagged = &kofi_req_tagged_ops;
 	ep->ep_fid.rma = &kefa_direct_rma_ops;
+	ep->ep_fid.atomic = &kofi_req_atomic_ops;
 	ep->ep_fid.req = &kefa_direct_req_ops;
 	ep->tx.base.known = KEFA_TX_DEFAULTS;
 	ep->rx.base.known = KEFA_RX_DEFAULTS;
