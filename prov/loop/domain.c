@@ -64,6 +64,7 @@ static const struct fi_ops_domain loop_domain_ops = {
 	.cntr_open	= kofi_cntr_open,
 	.mr_regattr	= loop_mr_regattr,
 	.mr_alloc	= loop_mr_alloc,
+	.query_atomic	= loop_query_atomic,
 };
 
 int loop_domain_open(struct fid_fabric *fabric, struct fi_info *info,

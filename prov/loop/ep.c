@@ -159,9 +159,11 @@ static int loop_getopt(struct fid *fid, int level, int optname, void *optval,
 		{ FI_OPT_MAX_MSG_SIZE, LOOP_MAX_MSG },
 		{ FI_OPT_MAX_TAGGED_SIZE, LOOP_MAX_MSG },
 		{ FI_OPT_MAX_RMA_SIZE, LOOP_MAX_MSG },
+		{ FI_OPT_MAX_ATOMIC_SIZE, LOOP_MAX_ATOMIC },
 		{ FI_OPT_INJECT_MSG_SIZE, LOOP_INJECT },
 		{ FI_OPT_INJECT_TAGGED_SIZE, LOOP_INJECT },
 		{ FI_OPT_INJECT_RMA_SIZE, LOOP_INJECT },
+		{ FI_OPT_INJECT_ATOMIC_SIZE, LOOP_INJECT },
 	};
 
 	return kofi_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);

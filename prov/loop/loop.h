@@ -3,11 +3,12 @@
  * kofi_loop: a provider whose endpoints are all in this kernel. The core's tests run on
  * it, and it is a template for other providers.
  *
- * An operation is in a slot of the endpoint that posted it. A send, read or write waits in
- * the target's list of inbound operations. The target's worker finds the receive or the
- * memory, moves the data, and completes both sides. A send without a matching receive waits
- * in the target's table, still in the sender's slot. So operations of peers take no memory
- * of the target; and a message, even a claimed one, disappears when its sender is closed.
+ * An operation is in a slot of the endpoint that posted it. A send, read, write or atomic
+ * operation waits in the target's list of inbound operations. The target's worker finds the
+ * receive or the memory, moves the data, and completes both sides. A send without a
+ * matching receive waits in the target's table, still in the sender's slot. So operations
+ * of peers take no memory of the target; and a message, even a claimed one, disappears when
+ * its sender is closed.
  *
  * Locks, outermost first:
  *
@@ -30,16 +31,20 @@
 #define LOOP_VERSION	FI_VERSION(0, 1)
 #define LOOP_NAME	"loop"
 
-#define LOOP_CAPS_TX	(FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | \
-			 FI_WRITE)
-#define LOOP_CAPS_RX	(FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | \
+#define LOOP_CAPS_TX	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | \
+			 FI_READ | FI_WRITE)
+#define LOOP_CAPS_RX	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | \
 			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_SOURCE | \
 			 FI_DIRECTED_RECV | FI_MULTI_RECV | FI_RMA_EVENT)
 #define LOOP_CAPS	(LOOP_CAPS_TX | LOOP_CAPS_RX | FI_LOCAL_COMM)
 
 /* One worker serves a target's inbound operations in order, which keeps these orders. */
 #define LOOP_ORDER	(FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAW | \
-			 FI_ORDER_RAW)
+			 FI_ORDER_RAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | \
+			 FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
+
+/* Operations on a peer's memory. */
+#define LOOP_FAR	(FI_RMA | FI_ATOMIC)
 
 /* All completion levels are supported, because operations complete after delivery. */
 #define LOOP_TX_FLAGS	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | \
@@ -56,6 +61,7 @@ enum {
 	LOOP_MIN_MULTI	= 64,	/* default of FI_OPT_MIN_MULTI_RECV */
 	LOOP_IOV	= 16,
 	LOOP_RMA_IOV	= 4,
+	LOOP_MAX_ATOMIC	= SZ_1K, /* bytes of operands and of values to compare with */
 	LOOP_MR_PAGES	= 512,
 	LOOP_MR_CNT	= 4096,
 	LOOP_EP_CNT	= 1024,
@@ -199,6 +205,22 @@ struct loop_mr {
 };
 
 /**
+ * struct loop_atomic - what only an atomic operation has
+ * @datatype: type of the elements
+ * @op: the operation
+ * @operand: the operands
+ * @comparand: the values to compare with
+ * @result: takes the old values
+ */
+struct loop_atomic {
+	enum fi_datatype	datatype;
+	enum fi_op		op;
+	struct kofi_elements	operand;
+	struct kofi_elements	comparand;
+	struct kofi_elements	result;
+};
+
+/**
  * struct loop_op - an operation, in a slot of the endpoint that posted it
  * @list: in the free slots, in a list of @ep or of the target, or in a worker's batch;
  *	under loop_lock, except in a batch
@@ -207,7 +229,9 @@ struct loop_mr {
  * @req: the request; moving data advances its iterator
  * @quiet: no completion on success
  * @kvec: copy of a single segment, as the caller's need not stay valid
- * @rma: copy of a single remote segment, as the caller's need not stay valid
+ * @rma: copy of a single remote segment, as the caller's need not stay valid; all segments of an
+ *	atomic operation
+ * @atomic: for an atomic operation, what only that has
  * @post: for a receive, its link in loop_ep.match; under loop_lock
  * @msg: for a send, its link in loop_ep.match of @target; under loop_lock
  * @target: endpoint at which a send, read or write waits or from which it moves data; NULL for a
@@ -235,7 +259,8 @@ struct loop_op {
 	struct kofi_req		req;
 	bool			quiet;
 	struct kvec		kvec;
-	struct fi_rma_iov	rma;
+	struct fi_rma_iov	rma[LOOP_RMA_IOV];
+	struct loop_atomic	atomic;
 	union {
 		struct kofi_match_recv	post;
 		struct kofi_match_msg	msg;
@@ -369,6 +394,20 @@ enum loop_errno loop_mr_get(struct loop_domain *dom,
 			    const struct fi_rma_iov *rma, u64 access,
 			    struct loop_mr **mr);
 void loop_mr_put(struct loop_mr *mr);
+
+/* atomic.c */
+
+int loop_atomic_ok(const struct kofi_req *req);
+void loop_atomic_hold(struct loop_op *op, const struct kofi_req *req);
+u64 loop_atomic_access(const struct loop_op *op);
+void loop_move_atomic(struct loop_ep *ep, struct loop_op *op);
+int loop_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
+		      struct fi_atomic_attr *attr, u64 flags);
+
+static inline const struct kofi_atomic_req *loop_atomic_req(const struct kofi_req *req)
+{
+	return container_of(req, struct kofi_atomic_req, req);
+}
 
 /* ep.c */
 

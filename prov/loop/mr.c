@@ -136,7 +136,7 @@ static void loop_mr_validate(struct loop_mr *mr)
  * loop_mr_get() - check a peer's access to memory, and pin the region
  * @dom: the target's domain
  * @rma: the memory that the peer named, untrusted
- * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
+ * @access: FI_REMOTE_READ, FI_REMOTE_WRITE, or both
  * @mr: takes the region, until loop_mr_put()
  *
  * Context: Process context, under loop_lock.
@@ -154,7 +154,7 @@ enum loop_errno loop_mr_get(struct loop_domain *dom,
 	if (!found || found->state != LOOP_MR_VALID ||
 	    found->mr_fid.key != rma->key)
 		return LOOP_ERR_KEY;
-	if (!(found->access & access))
+	if (access & ~found->access)
 		return LOOP_ERR_ACCESS;
 	offset = rma->addr - found->mr_fid.base_addr;
 	if (offset > found->len || rma->len > found->len - offset)

@@ -54,10 +54,14 @@ static struct loop_op *loop_op_take(struct loop_side *side,
 	op->prov_errno = LOOP_ERR_NONE;
 	op->src_addr = FI_ADDR_NOTAVAIL;
 	memset(op->mrs, 0, sizeof(op->mrs));
+	if (req->what & FI_ATOMIC) {
+		loop_atomic_hold(op, req);
+		return op;
+	}
 	loop_op_set_iter(op);
 	if (req->rma_count == 1) {
-		op->rma = *req->rma;
-		op->req.rma = &op->rma;
+		op->rma[0] = *req->rma;
+		op->req.rma = op->rma;
 	}
 	return op;
 }
@@ -155,8 +159,24 @@ static int loop_rma_ok(const struct kofi_req *req)
 	return len == iov_iter_count(&req->iter) ? 0 : -EINVAL;
 }
 
+/* Check the local and remote memory of a request that isn't an atomic operation. */
+static int loop_tx_ok(const struct kofi_req *req)
+{
+	const size_t len = iov_iter_count(&req->iter);
+
+	if (!loop_iter_ok(&req->iter, req->what & FI_READ ? ITER_DEST : ITER_SOURCE))
+		return -EINVAL;
+	if (len > LOOP_MAX_MSG)
+		return -EMSGSIZE;
+	if (req->flags & FI_INJECT && (req->what & FI_READ))
+		return -FI_EBADFLAGS;
+	if (req->flags & FI_INJECT && len > LOOP_INJECT)
+		return -EMSGSIZE;
+	return req->what & FI_RMA ? loop_rma_ok(req) : 0;
+}
+
 /**
- * loop_tx() - send, read or write
+ * loop_tx() - send, read, write, or begin an atomic operation
  * @ep: the endpoint
  * @req: the request; not needed after the call, except for the buffers
  *
@@ -165,26 +185,14 @@ static int loop_rma_ok(const struct kofi_req *req)
  */
 static ssize_t loop_tx(struct fid_ep *ep, struct kofi_req *req)
 {
-	size_t len = iov_iter_count(&req->iter);
 	int ret;
 
 	kofi_req_flags(req, READ_ONCE(to_loop_ep(ep)->tx.base.op_flags));
 	if (req->flags & ~LOOP_TX_FLAGS)
 		return -FI_EBADFLAGS;
-	if (!loop_iter_ok(&req->iter, req->what & FI_READ ? ITER_DEST :
-							    ITER_SOURCE))
-		return -EINVAL;
-	if (len > LOOP_MAX_MSG)
-		return -EMSGSIZE;
-	if (req->flags & FI_INJECT && (req->what & FI_READ))
-		return -FI_EBADFLAGS;
-	if (req->flags & FI_INJECT && len > LOOP_INJECT)
-		return -EMSGSIZE;
-	if (req->what & FI_RMA) {
-		ret = loop_rma_ok(req);
-		if (ret)
-			return ret;
-	}
+	ret = req->what & FI_ATOMIC ? loop_atomic_ok(req) : loop_tx_ok(req);
+	if (ret)
+		return ret;
 	return loop_post(to_loop_ep(ep), &to_loop_ep(ep)->tx, req);
 }
 

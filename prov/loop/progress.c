@@ -84,14 +84,21 @@ static bool loop_wants_entry(const struct loop_ep *ep, const struct loop_op *op)
 	       ep->rx.base.cq;
 }
 
+static u64 loop_access(const struct loop_op *op)
+{
+	if (op->req.what & FI_ATOMIC)
+		return loop_atomic_access(op);
+	return op->req.what & FI_WRITE ? FI_REMOTE_WRITE : FI_REMOTE_READ;
+}
+
 static bool loop_match_rma(struct loop_ep *ep, struct loop_op *op)
 {
-	u64 access = op->req.what & FI_WRITE ? FI_REMOTE_WRITE : FI_REMOTE_READ;
+	const u64 access = loop_access(op);
 	enum loop_errno why = LOOP_ERR_NONE;
 	size_t i;
 
 	lockdep_assert_held(&loop_lock);
-	if (!(ep->caps & access))
+	if (access & ~ep->caps || (op->req.what & FI_ATOMIC && !(ep->caps & FI_ATOMIC)))
 		why = LOOP_ERR_ACCESS;
 	for (i = 0; i < op->req.rma_count && !why; i++)
 		why = loop_mr_get(ep->dom, &op->req.rma[i], access,
@@ -135,7 +142,7 @@ static int loop_take_matching(struct loop_ep *ep, struct list_head *batch)
 		if (n == LOOP_BATCH)
 			break;
 		/* Later operations must not overtake a write. */
-		if (op->req.what & FI_RMA) {
+		if (op->req.what & LOOP_FAR) {
 			if (!loop_match_rma(ep, op))
 				break;
 			loop_take_op(op, batch);
@@ -264,6 +271,8 @@ static void loop_move(struct loop_ep *ep, struct loop_op *op)
 		return;
 	if (op->req.what & FI_RMA)
 		loop_move_rma(ep, op);
+	else if (op->req.what & FI_ATOMIC)
+		loop_move_atomic(ep, op);
 	else if (op->recv)
 		loop_move_msg(ep, op);
 }
@@ -338,7 +347,7 @@ static int loop_finish(struct loop_ep *ep, struct list_head *batch,
 
 	spin_lock_bh(&loop_lock);
 	list_for_each_entry_safe(op, next, batch, list) {
-		if (op->req.what & FI_RMA)
+		if (op->req.what & LOOP_FAR)
 			loop_finish_rma(ep, op);
 		if (op->recv)
 			loop_finish_recv(ep, op->recv, op);

@@ -50,8 +50,8 @@ check "the list of providers is printed" status 0 -l
 cat said
 check "the list names the modules" says "module: kofi_loop"
 check "a capability that doesn't exist is wrong usage" status 2 -c FI_RAM
-check "--why: ENODATA" status 61 --why -c FI_ATOMIC
-check "--why names the capability" says "loop, loop, loop1: --caps has FI_ATOMIC, the entry lacks it"
+check "--why: ENODATA" status 61 --why -c FI_FENCE
+check "--why names the capability" says "loop, loop, loop1: --caps has FI_FENCE, the entry lacks it"
 check "the versions are printed" status 0 --version
 check "the module's version is printed" says "kofi: 0.1"
 
