@@ -122,6 +122,16 @@ int kofi_arith_query(u32 datatype, u32 op, u64 flags, size_t bytes, struct fi_at
 }
 EXPORT_SYMBOL_NS_GPL(kofi_arith_query, KOFI_PROVIDER);
 
+static void kofi_arith_run(kofi_arith_fn *fn, bool fp, void *at, const void *operand,
+			   const void *comparand, void *result, size_t n)
+{
+	if (fp)
+		kernel_fpu_begin();
+	fn(at, operand, comparand, result, n);
+	if (fp)
+		kernel_fpu_end();
+}
+
 /**
  * kofi_arith() - carry out an atomic operation on some elements
  * @datatype: type of the elements
@@ -141,20 +151,17 @@ void kofi_arith(u32 datatype, u32 op, struct page *page, unsigned int off, const
 		const void *comparand, void *result, size_t n)
 {
 	kofi_arith_fn *fn = kofi_arith_find(datatype, op);
-	const bool locked = kofi_arith_sizes[datatype] > KOFI_WORD;
 	const bool fp = kofi_arith_is_fp(datatype);
 	spinlock_t *lock = &kofi_arith_locks[hash_long(page_to_pfn(page), KOFI_ARITH_LOCK_BITS)];
 	void *at = kmap_local_page(page) + off;
 
-	if (locked)
+	if (kofi_arith_sizes[datatype] > KOFI_WORD) {
 		spin_lock_bh(lock);
-	if (fp)
-		kernel_fpu_begin();
-	fn(at, operand, comparand, result, n);
-	if (fp)
-		kernel_fpu_end();
-	if (locked)
+		kofi_arith_run(fn, fp, at, operand, comparand, result, n);
 		spin_unlock_bh(lock);
+	} else {
+		kofi_arith_run(fn, fp, at, operand, comparand, result, n);
+	}
 	kunmap_local(at);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_arith, KOFI_PROVIDER);
