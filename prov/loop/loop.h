@@ -205,7 +205,7 @@ struct loop_mr {
 };
 
 /**
- * struct loop_atomic - what only an atomic operation has
+ * struct loop_atomic - parts of an operation that only an atomic one has
  * @datatype: type of the elements
  * @op: the operation
  * @operand: the operands

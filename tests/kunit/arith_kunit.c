@@ -312,7 +312,7 @@ static void arith_has_fp(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, has_fp(), wanted);
 }
 
-/* What doesn't exist, with any number that a peer may send. */
+/* Types and operations that don't exist, with any number that a peer may send. */
 static void arith_unknown(struct kunit *test)
 {
 	static const u32 bad_types[] = {

@@ -333,7 +333,7 @@ static void stack_buffers(struct kunit *test)
 #undef EXPECT
 }
 
-/* What a provider supports. An endpoint's calls ask its domain. */
+/* A domain tells which operations it has. An endpoint's calls ask its domain. */
 static void queries(struct kunit *test)
 {
 	struct kofi_fake *fake = kofi_fake_new(test, "fake");

@@ -135,7 +135,7 @@ static void atomic_pieces(struct kunit *test)
 	loop_expect_quiet(test, &p->a);
 }
 
-/* What the target refuses, and which access each kind of operation needs. */
+/* Requests that the target refuses, and which access each kind of operation needs. */
 static const struct refusal {
 	const char	*name;
 	u64		access, kind, key;
