@@ -118,8 +118,8 @@ static void efasim_dev_work(struct work_struct *work)
 	bool more = false;
 
 	/*
-	 * A storage ULP may use the device, and free memory may take its writes. So allocations
-	 * don't wait for it, but take some of the reserve.
+	 * A storage ULP may use the device, and memory may become free only after its writes. So
+	 * allocations don't wait for free memory, but take some of the reserve.
 	 */
 	noreclaim = memalloc_noreclaim_save();
 	mutex_lock(&dev->lock);
