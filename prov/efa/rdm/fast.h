@@ -3,6 +3,7 @@
 #ifndef KEFA_RDM_FAST_H
 #define KEFA_RDM_FAST_H
 
+#include "../io.h"
 #include "../trace.h"
 #include "fast_parse.h"
 #include "rdm.h"
@@ -145,6 +146,31 @@ static __always_inline void kefa_rop_received(struct kefa_rdm *rdm, struct kefa_
 	*rdm->taken_tail = rop;
 	rdm->taken_tail = &rop->next;
 	rdm->ntaken++;
+}
+
+/**
+ * kefa_ring() - ring the doorbell, unless more work requests will follow
+ * @rdm: the endpoint
+ * @nheld: number of work requests that were held before the last one
+ * @alone: the last one is the only one, and none will follow
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_ring(struct kefa_rdm *rdm, unsigned int nheld, bool alone)
+{
+	struct kefa_ep *ep = &rdm->ep;
+	int ret;
+
+	if (!alone) {
+		ep->nheld = nheld + 1;
+		if (!kefa_ep_holds(ep))
+			kefa_tx_flush(rdm);
+		return;
+	}
+	ep->stats.doorbells++;
+	ret = kefa_hw_post_send(&ep->hq, ep->held, 1);
+	if (unlikely(ret))
+		kefa_tx_refused(rdm, 1, -ret);
 }
 
 /**

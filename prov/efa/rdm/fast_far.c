@@ -78,24 +78,6 @@ static __always_inline struct kefa_wr *kefa_far_wr(struct kefa_rdm *rdm, struct 
 	return wr;
 }
 
-/* Ring the doorbell, unless more work requests will follow. */
-static __always_inline void kefa_far_ring(struct kefa_rdm *rdm, unsigned int nheld)
-{
-	struct kefa_ep *ep = &rdm->ep;
-	int ret;
-
-	if (unlikely(nheld || ep->worker)) {
-		ep->nheld = nheld + 1;
-		if (!kefa_ep_holds(ep))
-			kefa_tx_flush(rdm);
-		return;
-	}
-	ep->stats.doorbells++;
-	ret = kefa_hw_post_send(&ep->hq, ep->held, 1);
-	if (unlikely(ret))
-		kefa_tx_refused(rdm, 1, -ret);
-}
-
 /* Hold a packet that has its header and its data. */
 static __always_inline void kefa_far_post(struct kefa_rdm *rdm, struct kefa_ts *ts, u8 type,
 					  unsigned int nheld)
@@ -273,7 +255,7 @@ static __always_inline bool kefa_far_tx(struct kefa_rdm *rdm, const struct kefa_
 		ep->stats.writes++;
 		ep->stats.tx_bytes += c->len;
 	}
-	kefa_far_ring(rdm, nheld);
+	kefa_ring(rdm, nheld, likely(!nheld && !ep->worker));
 	return true;
 }
 

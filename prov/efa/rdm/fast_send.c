@@ -193,24 +193,6 @@ static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts 
 	kefa_rplain_wr(rdm, ts, peer, wr);
 }
 
-/* Ring the doorbell, unless more work requests will follow. */
-static __always_inline void kefa_rplain_ring(struct kefa_rdm *rdm, unsigned int nheld, bool simple)
-{
-	struct kefa_ep *ep = &rdm->ep;
-	int ret;
-
-	if (!simple) {
-		ep->nheld = nheld + 1;
-		if (!kefa_ep_holds(ep))
-			kefa_tx_flush(rdm);
-		return;
-	}
-	ep->stats.doorbells++;
-	ret = kefa_hw_post_send(&ep->hq, ep->held, 1);
-	if (unlikely(ret))
-		kefa_tx_refused(rdm, 1, -ret);
-}
-
 static __always_inline bool kefa_rplain_tx(struct kefa_rdm *rdm, const struct kefa_rplain *p,
 					   bool simple)
 {
@@ -236,7 +218,7 @@ static __always_inline bool kefa_rplain_tx(struct kefa_rdm *rdm, const struct ke
 		return false;
 	}
 	kefa_rplain_go(rdm, ts, peer, p, nheld);
-	kefa_rplain_ring(rdm, nheld, simple);
+	kefa_ring(rdm, nheld, simple);
 	return true;
 }
 
