@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # The guest's part of what libfabric costs: a process with both ends on a PCI function of the
-# soft device, by the libfabric of Debian 12 and of Debian 13. Prints what the host needs.
+# soft device, by the libfabric of Debian 12 ("host") and of Debian 13 ("theirs"). Prints what the
+# host needs.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/interop.sh
@@ -18,8 +19,12 @@ modprobe efa
 modprobe ib_uverbs
 check "the process has a device" wait_for 20 [ -e /dev/infiniband/uverbs0 ]
 {
-	check "what it costs by Debian 12's" host $OUT/fi_kinds efa_0-rdm cost
-	check "what it costs by Debian 13's" theirs $OUT/fi_kinds efa_0-rdm cost
+	for whose in host theirs; do
+		check "what it costs by $whose" $whose $OUT/fi_kinds efa_0-rdm cost cost-device
+		FI_EFA_USE_DEVICE_RDMA=0
+		check "what packets cost by $whose" $whose $OUT/fi_kinds efa_0-rdm cost-packets
+		FI_EFA_USE_DEVICE_RDMA=1
+	done
 } > /tmp/results 2>&1
 cat /tmp/results
 grep -i ' [tw] ' /proc/kallsyms

@@ -99,6 +99,7 @@ def table(costs):
         yield [version, kind, size, user, figures["libraries"], figures["kernel"],
                figures["calls"], figures["faults"]]
     for (version, kind, size), figures in costs.items():
+        # The other end of what the device does has nothing to do.
         if not kind.endswith("send"):
             continue
         other = costs[version, kind.replace("send", "recv"), size]

@@ -5,9 +5,9 @@
  * delivery complete. Every byte that arrives is compared. Public API only, of libfabric 1.14
  * or later.
  *
- * fi_kinds DOMAIN [msg|rma|atomic|cost]...
+ * fi_kinds DOMAIN [msg|rma|atomic|cost|cost-device|cost-packets]...
  *
- * Which sub-protocols are taken is up to libfabric's variables, FI_EFA_*. "cost" is for
+ * Which sub-protocols are taken is up to libfabric's variables, FI_EFA_*. "cost" and so on are for
  * bench/plugin.c, which counts one end's instructions: the program marks where a window begins
  * and ends and when it is paused, and prints a line after the windows of each kind of operation.
  */
@@ -388,6 +388,66 @@ static void cost_row(enum side counted, bool tagged, size_t len)
 	fflush(stdout);
 }
 
+static void post_fars(bool read, size_t len, unsigned int n)
+{
+	void *desc = fi_mr_desc(mr[NEAR]);
+	const __u64 key = fi_mr_key(mr[FAR]);
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (read)
+			POST("fi_read", fi_read(ep[NEAR], buf[NEAR], len, desc, addr[FAR],
+						(uintptr_t)buf[FAR], key, LOCAL));
+		else
+			POST("fi_write", fi_write(ep[NEAR], buf[NEAR], len, desc, addr[FAR],
+						  (uintptr_t)buf[FAR], key, LOCAL));
+}
+
+/* The same for reads and writes, of which the other end hears nothing or packets. */
+static void cost_far_window(enum side counted, bool read, size_t len, unsigned int n)
+{
+	MARK(BEGIN);
+	MARK(PAUSE);
+	COUNT(NEAR, counted, post_fars(read, len, n));
+	while (local_done < n) {
+		usleep(DEVICE_US);
+		COUNT(FAR, counted, poll_side(FAR));
+		usleep(DEVICE_US);
+		COUNT(NEAR, counted, poll_side(NEAR));
+	}
+	MARK(END);
+	local_done = 0;
+}
+
+static void cost_far_row(enum side counted, bool read, size_t len, const char *kind)
+{
+	unsigned int w;
+
+	for (w = 0; w < WINDOWS; w++)
+		cost_far_window(counted, read, len, BATCH);
+	same("the last read or write", len);
+	printf("cost %u.%u %s %zu %u\n", FI_MAJOR(fi_version()), FI_MINOR(fi_version()), kind, len,
+	       BATCH);
+	fflush(stdout);
+}
+
+/* Reads and writes by the device, or by packets: as the library has been told. */
+static void far_costs(bool device)
+{
+	write_one(8, 0);
+	read_one(8);
+	fill();
+	if (device) {
+		cost_far_row(NEAR, false, 4096, "device_write");
+		cost_far_row(NEAR, true, 4096, "device_read");
+		return;
+	}
+	cost_far_row(NEAR, false, 1024, "write_send");
+	cost_far_row(FAR, false, 1024, "write_recv");
+	cost_far_row(NEAR, true, 1024, "read_send");
+	cost_far_row(FAR, true, 1024, "read_recv");
+}
+
 /* Two costs that are known beforehand: a loop of two instructions, and system calls. */
 static void cost_known(void)
 {
@@ -426,7 +486,7 @@ int main(int argc, char **argv)
 	int i;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: fi_kinds DOMAIN [msg|rma|atomic|cost]...\n");
+		fprintf(stderr, "usage: fi_kinds DOMAIN KIND...\n");
 		return 2;
 	}
 	open_all(argv[1]);
@@ -439,6 +499,8 @@ int main(int argc, char **argv)
 			atomics();
 		else if (!strcmp(argv[i], "cost"))
 			costs();
+		else if (!strcmp(argv[i], "cost-device") || !strcmp(argv[i], "cost-packets"))
+			far_costs(!strcmp(argv[i], "cost-device"));
 		printf("done: %s\n", argv[i]);
 		fflush(stdout);
 	}
