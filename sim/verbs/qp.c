@@ -109,10 +109,15 @@ static void count_users(struct efasim_vcq *send, struct efasim_vcq *recv, int by
 		WRITE_ONCE(*slot, NULL);
 }
 
+/*
+ * Softirqs are off, in which Amazon's driver differs: the EFA provider polls a queue under the lock
+ * under which it posts, also in softirqs, so lockdep would report an inversion. There is none, as a
+ * queue isn't polled while its queue pair is created or destroyed.
+ */
 static void lock_and_count(struct efasim_vcq *send, struct efasim_vcq *recv,
 			   int by, struct efasim_vqp **slot)
 {
-	spin_lock(&recv->lock);
+	spin_lock_bh(&recv->lock);
 	if (send == recv) {
 		count_users(send, recv, by, slot);
 	} else {
@@ -120,7 +125,7 @@ static void lock_and_count(struct efasim_vcq *send, struct efasim_vcq *recv,
 		count_users(send, recv, by, slot);
 		spin_unlock(&send->lock);
 	}
-	spin_unlock(&recv->lock);
+	spin_unlock_bh(&recv->lock);
 }
 
 static struct efasim_vqp **slot_of(struct efasim_vdev *dev,
@@ -133,9 +138,9 @@ static void publish_qp(struct efasim_vdev *dev, struct efasim_vqp *qp,
 		       const struct ib_qp_init_attr *attr)
 {
 	lock_and_count(to_vcq(attr->send_cq), to_vcq(attr->recv_cq), 1, NULL);
-	spin_lock(&dev->qp_table_lock);
+	spin_lock_bh(&dev->qp_table_lock);
 	WRITE_ONCE(*slot_of(dev, &qp->ibqp), qp);
-	spin_unlock(&dev->qp_table_lock);
+	spin_unlock_bh(&dev->qp_table_lock);
 }
 
 static int check_create(struct efasim_vdev *dev, struct ib_qp *ibqp,
@@ -315,10 +320,10 @@ int efasim_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
  */
 static void unpublish_qp(struct efasim_vdev *dev, struct ib_qp *ibqp)
 {
-	spin_lock(&dev->qp_table_lock);
+	spin_lock_bh(&dev->qp_table_lock);
 	lock_and_count(to_vcq(ibqp->send_cq), to_vcq(ibqp->recv_cq), -1,
 		       slot_of(dev, ibqp));
-	spin_unlock(&dev->qp_table_lock);
+	spin_unlock_bh(&dev->qp_table_lock);
 }
 
 static void free_queues(struct efasim_vdev *dev, struct efasim_vqp *qp)

@@ -208,3 +208,35 @@ fault_off()
 		not_ok "$1 was on and injected nothing"
 	fi
 }
+
+KNOBS="failslab fail_page_alloc"
+
+# symbols MODULE: print the symbols of the module's code, in order
+symbols()
+{
+	awk -v "module=[$1]" '$4 == module && tolower($2) == "t" { print $1, $3 }' /proc/kallsyms | sort
+}
+
+# in_module MODULE: print the bounds of the module's code
+in_module()
+{
+	symbols "$1" | sed -n '1s/ .*//p;$s/ .*//p' | {
+		read -r first
+		read -r last
+		echo "0x$first 0x$last"
+	}
+}
+
+# only START END: fail only allocations that are called from code in between
+only()
+{
+	for knob in $KNOBS; do
+		echo "$1" > "$FAULTS/$knob/require-start"
+		echo "$2" > "$FAULTS/$knob/require-end"
+	done
+}
+
+only_everywhere()
+{
+	only 0 0xffffffffffffffff
+}

@@ -150,16 +150,21 @@ disk_gone()
 	[ ! -e /sys/class/nvme/nvme0 ]
 }
 
-# nvme_up: everything up to a disk on b
-nvme_up()
+# target_ready: the target on a, and the host's module on b
+target_ready()
 {
-	load_link
 	if [ "$ROLE" = a ]; then
 		check "RAM disks are created" ram_disk
 		check "the target is up" target_up
 	fi
 	barrier up > /dev/null
 	[ "$ROLE" = a ] || check "the host's module is loaded" modprobe nvme_rdma
+}
+
+nvme_up()
+{
+	load_link
+	target_ready
 }
 
 # nvme_down: everything is unloaded; b has disconnected

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Create a device while the nth allocation fails, for each n:
 
-  nomem.py NAME NETDEV
+  nomem.py NAME NETDEV TYPE
 
 The filters in debugfs select the allocations that can fail. The program ends when creating
 a device takes fewer than n of them. A device that was created is deleted again. Prints three
@@ -72,10 +72,10 @@ def index_of(sock, name):
                 found = values[DEV_INDEX]
 
 
-def make(sock, name, netdev, nth, knob):
+def make(sock, name, netdev, kind, nth, knob):
     """Create a device. Return: the errno, and whether an allocation failed."""
     os.pwrite(knob, b"%d" % nth, 0)
-    error = call(sock, NEWLINK, attribute(DEV_NAME, name), attribute(LINK_TYPE, b"efasim\0"),
+    error = call(sock, NEWLINK, attribute(DEV_NAME, name), attribute(LINK_TYPE, kind),
                  attribute(NDEV_NAME, netdev))
     left = int(os.pread(knob, 16, 0))
     os.pwrite(knob, b"0", 0)
@@ -83,12 +83,12 @@ def make(sock, name, netdev, nth, knob):
 
 
 def main():
-    name, netdev = (word.encode() + b"\0" for word in sys.argv[1:])
+    name, netdev, kind = (word.encode() + b"\0" for word in sys.argv[1:])
     sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_RDMA)
     knob = os.open("/proc/thread-self/fail-nth", os.O_RDWR)
     refused = made = wrong = 0
     for nth in itertools.chain(range(1, FIRST), itertools.count(FIRST, STEP)):
-        error, failed = make(sock, name, netdev, nth, knob)
+        error, failed = make(sock, name, netdev, kind, nth, knob)
         index = index_of(sock, name)
         wrong += (error == 0) != (index is not None)
         if index is not None:

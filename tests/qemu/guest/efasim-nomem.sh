@@ -14,42 +14,16 @@
 
 TEST=/sys/kernel/debug/efa_verbs_conformance
 SIM=/sys/kernel/debug/efasim
-KNOBS="failslab fail_page_alloc"
-EVERYWHERE="0 0xffffffffffffffff"
-
-# symbols: print the symbols of the module's code, in order
-symbols()
-{
-	awk '$4 == "[efasim]" && tolower($2) == "t" { print $1, $3 }' /proc/kallsyms | sort
-}
-
-# only START END: fail only allocations that are called from code in between
-only()
-{
-	for knob in $KNOBS; do
-		echo "$1" > "$FAULTS/$knob/require-start"
-		echo "$2" > "$FAULTS/$knob/require-end"
-	done
-}
 
 # Code that runs in workers, and code that other tasks call.
 in_worker()
 {
-	symbols | {
+	symbols efasim | {
 		while read -r address name; do
 			[ "$name" != efasim_dev_work ] || break
 		done
 		read -r next _
 		echo "0x$address 0x$next"
-	}
-}
-
-in_module()
-{
-	symbols | sed -n '1s/ .*//p;$s/ .*//p' | {
-		read -r first
-		read -r last
-		echo "0x$first 0x$last"
 	}
 }
 
@@ -94,8 +68,8 @@ host ip address add 10.9.9.9/24 dev d0
 ip link set d0 mtu 9000 up
 
 # shellcheck disable=SC2046
-only $(in_module)
-answer=$(host python3 - es0 d0 < /bed/guest/efasim-nomem.py)
+only $(in_module efasim)
+answer=$(host python3 - es0 d0 efasim < /bed/guest/efasim-nomem.py)
 note "devices that were refused, were made, had another result: $answer"
 check "devices are refused with ENOMEM" [ "${answer%% *}" -gt 30 ]
 check "no device has another result" [ "${answer##* }" = 0 ]
@@ -122,8 +96,7 @@ done
 for knob in $KNOBS; do
 	fault_off "$knob"
 done
-# shellcheck disable=SC2086
-only $EVERYWHERE
+only_everywhere
 for dev in es0 es1; do
 	check "$dev: no_memory counts failed allocations" [ "$(counter $dev no_memory)" -gt 0 ]
 	check "$dev: sock_errors counts packets that the network had no memory for" \

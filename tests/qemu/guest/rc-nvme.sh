@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# kernel: stock-6.12
+# kernel: stock-6.12 test
 # guests: 2
 # mem: 1G
 # host-root: yes
 # host-tools: rdma nvme fio
 # modules: null_blk configfs nvme_rdma nvmet_rdma hmac sha256_generic crc32c_generic
-# more: yes
+# more: stock-6.12
+# full: test
 # timeout: 400
 #
 # NVMe over fabrics of the kernel, between two guests, on kofi_rc: discovery, reads and writes of all
