@@ -44,6 +44,7 @@ void kofi_elements_put(const struct kofi_elements *elements, size_t size, const 
 
 size_t kofi_arith_size(u32 datatype);
 bool kofi_arith_valid(enum kofi_arith_kind kind, u32 datatype, u32 op);
+bool kofi_arith_usable(u32 datatype);
 int kofi_arith_query(u32 datatype, u32 op, u64 flags, size_t bytes, struct fi_atomic_attr *attr);
 void kofi_arith(u32 datatype, u32 op, struct page *page, unsigned int off, const void *operand,
 		const void *comparand, void *result, size_t n);

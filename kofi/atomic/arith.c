@@ -12,6 +12,7 @@
 #else
 /* There is no table of functions either. */
 #define kernel_fpu_available()	false
+#define irq_fpu_usable()	false
 #define kernel_fpu_begin()	do { } while (0)
 #define kernel_fpu_end()	do { } while (0)
 #define kofi_arith_fp		kofi_arith_int
@@ -96,6 +97,21 @@ bool kofi_arith_valid(enum kofi_arith_kind kind, u32 datatype, u32 op)
 EXPORT_SYMBOL_NS_GPL(kofi_arith_valid, KOFI_PROVIDER);
 
 /**
+ * kofi_arith_usable() - check whether kofi_arith() may be called in this context
+ * @datatype: type of the elements, which has operations
+ *
+ * A softirq may have interrupted a task of the kernel that uses the FPU.
+ *
+ * Context: Any.
+ * Return: whether it may. If not, it may in process context.
+ */
+bool kofi_arith_usable(u32 datatype)
+{
+	return !kofi_arith_is_fp(datatype) || irq_fpu_usable();
+}
+EXPORT_SYMBOL_NS_GPL(kofi_arith_usable, KOFI_PROVIDER);
+
+/**
  * kofi_arith_query() - get the limits of an operation
  * @datatype: type of the elements
  * @op: the operation
@@ -145,7 +161,8 @@ static void kofi_arith_run(kofi_arith_fn *fn, bool fp, void *at, const void *ope
  *
  * Each element is changed by itself, and not all of them at once.
  *
- * Context: Process or softirq context; doesn't sleep.
+ * Context: Process context; or softirq context, if kofi_arith_usable() returned true. Doesn't
+ * sleep.
  */
 void kofi_arith(u32 datatype, u32 op, struct page *page, unsigned int off, const void *operand,
 		const void *comparand, void *result, size_t n)

@@ -9,6 +9,9 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <kofi/arith.h>
+#ifdef CONFIG_ARCH_HAS_KERNEL_FPU_SUPPORT
+#include <linux/fpu.h>
+#endif
 #include "crew.h"
 
 /* --- types --- */
@@ -488,11 +491,29 @@ static void arith_read_only(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, got, constant, sizeof(got));
 }
 
+/* Within another use of the FPU, as in a softirq that interrupts it, there is no second one. */
+static void arith_usable(struct kunit *test)
+{
+	bool fp = true, word = false;
+
+#ifdef CONFIG_ARCH_HAS_KERNEL_FPU_SUPPORT
+	kernel_fpu_begin();
+	fp = kofi_arith_usable(FI_DOUBLE);
+	word = kofi_arith_usable(FI_UINT64) && kofi_arith_usable(FI_UINT128);
+	kernel_fpu_end();
+	KUNIT_EXPECT_FALSE(test, fp);
+	KUNIT_EXPECT_TRUE(test, word);
+	KUNIT_EXPECT_TRUE(test, kofi_arith_usable(FI_FLOAT_COMPLEX));
+#endif
+	KUNIT_EXPECT_TRUE(test, kofi_arith_usable(FI_UINT64));
+}
+
 static struct kunit_case arith_cases[] = {
 	KUNIT_CASE_PARAM(arith_cells, type_gen_params),
 	KUNIT_CASE(arith_has_fp),
 	KUNIT_CASE(arith_unknown),
 	KUNIT_CASE(arith_query),
+	KUNIT_CASE(arith_usable),
 	KUNIT_CASE(arith_vectors),
 	KUNIT_CASE_PARAM(arith_race, type_gen_params),
 	KUNIT_CASE(arith_read_only),
