@@ -193,6 +193,22 @@ void kefa_mr_unpublish(struct kefa_mr *mr);
 int kefa_mr_ends_alloc(struct kefa_mr *mr);
 void kefa_mr_ends_set(struct kefa_mr *mr);
 void kefa_mr_set_open(struct kefa_mr *mr, bool open);
+/**
+ * struct kefa_arith - an atomic operation on a region, as for kofi_arith()
+ * @datatype: type of the elements
+ * @op: the operation
+ * @operand: the operands, or NULL
+ * @comparand: the values to compare with, or NULL
+ * @result: takes the old values, or NULL
+ */
+struct kefa_arith {
+	u32		datatype;
+	u32		op;
+	const void	*operand;
+	const void	*comparand;
+	void		*result;
+};
+
 enum kefa_fault kefa_mr_check(struct kefa_domain *dom, struct kefa_named *mem, u64 access);
 enum kefa_fault kefa_mr_once(struct kefa_domain *dom, struct kefa_named *mem, void *buf,
 			     bool write);
@@ -201,6 +217,8 @@ enum kefa_fault kefa_mr_write(struct kefa_domain *dom, const struct kefa_named *
 enum kefa_fault kefa_mr_read(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
 			     void *to, size_t len);
 
+enum kefa_fault kefa_mr_atomic(struct kefa_domain *dom, const struct kefa_named *mem, u64 access,
+			       struct kefa_arith *arith);
 enum kefa_fault kefa_mr_reach(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
 			      u32 len, struct kefa_seg *seg, struct kefa_mr **found);
 void kefa_mr_unreach(struct kefa_mr *mr);

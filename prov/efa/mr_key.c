@@ -114,7 +114,7 @@ static enum kefa_fault kefa_mr_judge(const struct kefa_mr *mr, const struct kefa
 
 	if (!mr->open || mr->mr_fid.key != mem->key)
 		return KEFA_FAULT_KEY;
-	if (!(mr->granted & access))
+	if (access & ~mr->granted)
 		return KEFA_FAULT_ACCESS;
 	return off > mr->len || mem->len > mr->len - off ? KEFA_FAULT_RANGE : KEFA_FAULT_NONE;
 }
@@ -123,7 +123,7 @@ static enum kefa_fault kefa_mr_judge(const struct kefa_mr *mr, const struct kefa
  * kefa_mr_check() - check whether a peer may access memory
  * @dom: the domain
  * @mem: the memory; takes the number of the registration
- * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
+ * @access: FI_REMOTE_READ, FI_REMOTE_WRITE, or both
  *
  * The region may go away as soon as this returns.
  *
@@ -293,6 +293,75 @@ enum kefa_fault kefa_mr_once(struct kefa_domain *dom, struct kefa_named *mem, vo
 		if (likely(!fault))
 			kefa_mr_move(mr, mem->addr - mr->mr_fid.base_addr, buf, mem->len, write);
 		read_unlock(&mr->cpu);
+	}
+	rcu_read_unlock();
+	return fault;
+}
+
+/*
+ * Carry out an atomic operation, page by page, under kefa_mr.cpu. Return: false if the elements
+ * aren't aligned in memory.
+ */
+static bool kefa_mr_calculate(const struct kefa_mr *mr, u64 off, size_t len,
+			      struct kefa_arith *arith)
+{
+	const size_t size = kofi_arith_size(arith->datatype);
+	unsigned int i = kefa_mr_entry(mr, off);
+	u64 in = i ? off - mr->ends[i - 1] : off;
+	phys_addr_t phys;
+	size_t n;
+
+	/* An element that is aligned is in one page. */
+	if (!IS_ALIGNED(sg_phys(&mr->sg[i]) + in, size) || !IS_ALIGNED(len, size))
+		return false;
+	for (; len; len -= n, in += n) {
+		if (in == mr->sg[i].length) {
+			in = 0;
+			i++;
+		}
+		phys = sg_phys(&mr->sg[i]) + in;
+		n = min3(len, (size_t)(mr->sg[i].length - in),
+			 (size_t)(PAGE_SIZE - offset_in_page(phys)));
+		kofi_arith(arith->datatype, arith->op, pfn_to_page(PHYS_PFN(phys)),
+			   offset_in_page(phys), arith->operand, arith->comparand, arith->result,
+			   n / size);
+		if (arith->operand)
+			arith->operand += n;
+		if (arith->comparand)
+			arith->comparand += n;
+		if (arith->result)
+			arith->result += n;
+	}
+	return true;
+}
+
+/**
+ * kefa_mr_atomic() - carry out an atomic operation on a region for a peer
+ * @dom: the domain
+ * @mem: memory that kefa_mr_check() has allowed to access so
+ * @access: FI_REMOTE_READ, FI_REMOTE_WRITE, or both
+ * @arith: the operation, which exists; its pointers advance
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: KEFA_FAULT_NONE, or why nothing was done: the registration has ended, or the elements
+ * aren't aligned.
+ */
+enum kefa_fault kefa_mr_atomic(struct kefa_domain *dom, const struct kefa_named *mem, u64 access,
+			       struct kefa_arith *arith)
+{
+	enum kefa_fault fault = KEFA_FAULT_KEY;
+	struct kefa_mr *mr;
+
+	rcu_read_lock();
+	mr = kefa_mr_by_key(dom, mem->key);
+	if (mr) {
+		read_lock_bh(&mr->cpu);
+		if (mr->seq == mem->seq)
+			fault = kefa_mr_judge(mr, mem, access);
+		if (!fault && mem->len &&
+		    !kefa_mr_calculate(mr, mem->addr - mr->mr_fid.base_addr, mem->len, arith))
+			fault = KEFA_FAULT_RANGE;
+		read_unlock_bh(&mr->cpu);
 	}
 	rcu_read_unlock();
 	return fault;

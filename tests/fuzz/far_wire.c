@@ -21,6 +21,7 @@
 #define offset_in_page(p)	((unsigned long)(p) & (PAGE_SIZE - 1))
 #define PHYS_PFN(p)		((p) / PAGE_SIZE)
 #define pfn_to_page(pfn)	((struct page *)((pfn) * PAGE_SIZE))
+#define IS_ALIGNED(x, a)	(!((x) % (a)))
 #define sg_phys(sg)		((sg)->phys)
 #define sg_dma_address(sg)	((sg)->phys)
 #define sg_dma_len(sg)		((sg)->length)
@@ -107,6 +108,25 @@ static void memcpy_from_page(void *to, struct page *page, size_t off, size_t len
 {
 	assert(len && off + len <= PAGE_SIZE);
 	memcpy(to, page->bytes + off, len);
+}
+
+/* Sizes from 1 to 16 bytes; the types don't matter here. */
+static size_t kofi_arith_size(u32 datatype)
+{
+	return 1 << datatype % 5;
+}
+
+/* Stands for any operation: exclusive or. */
+static void kofi_arith(u32 datatype, u32 op, struct page *page, unsigned int off,
+		       const void *operand, const void *comparand, void *result, size_t n)
+{
+	const size_t size = kofi_arith_size(datatype);
+	size_t i;
+
+	assert(n && IS_ALIGNED(off, size) && off + n * size <= PAGE_SIZE);
+	memcpy(result, page->bytes + off, n * size);
+	for (i = 0; i < n * size; i++)
+		page->bytes[off + i] ^= ((const u8 *)operand)[i];
 }
 
 /* Their headers need more of the kernel. */
@@ -205,7 +225,7 @@ static enum kefa_fault model_fault(const struct kefa_named *mem, u64 access, u32
 	*region = i;
 	if (i == REGIONS || !mrs[i].open)
 		return KEFA_FAULT_KEY;
-	if (!(layout[i].access & access))
+	if (access & ~layout[i].access)
 		return KEFA_FAULT_ACCESS;
 	/* Memory may begin at the end of the region if it is empty. */
 	if (mem->addr - layout[i].base > mrs[i].len ||
@@ -323,6 +343,95 @@ static void read_once(const struct kefa_named *mem)
 		assert(data[i] == *byte_at(region, mem->addr - layout[region].base + i));
 }
 
+/* --- atomic operations --- */
+
+/* Return: whether rta.c would look at the memory of a request. */
+static bool whole(const struct kefa_pkt *pkt, size_t size)
+{
+	u32 i;
+
+	for (i = 0; i < pkt->rma_iov_count; i++)
+		if (le64_to_cpu(pkt->rma_iov[i].addr) % size ||
+		    le64_to_cpu(pkt->rma_iov[i].len) % size)
+			return false;
+	return pkt->msg_length && pkt->msg_length <= ROOM;
+}
+
+/* Return: the result that kefa_mr_atomic() must have, after @changed has a new registration. */
+static enum kefa_fault model_atomic(const struct kefa_named *mem, u32 region, u32 changed,
+				    size_t size)
+{
+	const u64 off = mem->addr - layout[region].base;
+
+	if (region == changed)
+		return KEFA_FAULT_KEY;
+	if (mem->len && (unsigned long)byte_at(region, off) % size)
+		return KEFA_FAULT_RANGE;
+	return KEFA_FAULT_NONE;
+}
+
+static void check_atomic(const struct kefa_named *mem, u32 region, const u8 *data, const u8 *old)
+{
+	u64 i, at = mem->addr - layout[region].base;
+
+	for (i = 0; i < mem->len; i++, at++) {
+		assert(old[i] == before[region][at]);
+		before[region][at] ^= data[i];
+	}
+}
+
+static void carry_out_atomic(const struct order *order, const struct kefa_pkt *pkt)
+{
+	const u64 access = FI_REMOTE_READ | FI_REMOTE_WRITE;
+	const size_t size = kofi_arith_size(pkt->atomic_datatype);
+	static u8 data[ROOM], old[ROOM];
+	struct kefa_arith arith = {
+		.datatype = pkt->atomic_datatype, .operand = data, .result = old,
+	};
+	struct kefa_named mem[KEFA_IOV_MAX];
+	enum kefa_fault fault = KEFA_FAULT_NONE;
+	u32 region[KEFA_IOV_MAX], changed, i, r;
+	u64 at = 0;
+
+	if (!whole(pkt, size))
+		return;
+	for (i = 0; i < pkt->rma_iov_count; i++) {
+		mem[i] = (struct kefa_named) {
+			.addr	= le64_to_cpu(pkt->rma_iov[i].addr),
+			.len	= le64_to_cpu(pkt->rma_iov[i].len),
+			.key	= le64_to_cpu(pkt->rma_iov[i].key),
+		};
+		fault = kefa_mr_check(&dom, &mem[i], access);
+		assert(fault == model_fault(&mem[i], access, &region[i]));
+		/* The first region has gaps inside, which mr_map.c refuses. */
+		if (fault || (!region[i] && size > 1))
+			return;
+	}
+	passed[pkt->row->type]++;
+	for (i = 0; i < pkt->msg_length; i++)
+		data[i] = i * 7 + 1;
+	remember();
+	changed = order->ends & 1 ? order->region % REGIONS : REGIONS;
+	if (changed < REGIONS) {
+		kefa_mr_set_open(&mrs[changed], false);
+		kefa_mr_set_open(&mrs[changed], order->renewed & 1);
+	}
+	for (i = 0; i < pkt->rma_iov_count && !fault; at += mem[i++].len) {
+		fault = kefa_mr_atomic(&dom, &mem[i], access, &arith);
+		assert(fault == model_atomic(&mem[i], region[i], changed, size));
+		if (!fault)
+			check_atomic(&mem[i], region[i], data + at, old + at);
+	}
+	passed[KEFA_PKT_TYPES + 4] += !!fault;
+	for (r = 0; r < REGIONS; r++)
+		for (at = 0; at < mrs[r].len; at++)
+			assert(*byte_at(r, at) == before[r][at]);
+	if (changed < REGIONS)
+		kefa_mr_set_open(&mrs[changed], true);
+}
+
+/* --- reads and writes --- */
+
 static void carry_out(const struct order *order, const struct kefa_pkt *pkt)
 {
 	const bool write = pkt->row->data != KEFA_DATA_NONE || pkt->row->flags & KEFA_ROW_READ;
@@ -405,8 +514,11 @@ static void parse(u8 *in, size_t len)
 	len -= sizeof(order);
 	if (order.sum & 1)
 		repair(in, len);
-	if (!kefa_parse(in, len, &pkt) && pkt.row->flags & KEFA_ROW_RMA &&
-	    !(pkt.row->flags & KEFA_ROW_ORDERED) && pkt.rma_iov_count)
+	if (kefa_parse(in, len, &pkt) || !(pkt.row->flags & KEFA_ROW_RMA) || !pkt.rma_iov_count)
+		return;
+	if (pkt.row->flags & KEFA_ROW_ORDERED)
+		carry_out_atomic(&order, &pkt);
+	else
 		carry_out(&order, &pkt);
 }
 
