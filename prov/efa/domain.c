@@ -199,6 +199,7 @@ int kefa_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 		ret = -EINVAL;
 		goto err_dev;
 	}
+	dom->atomic = !info->ep_attr || info->ep_attr->type != FI_EP_DGRAM;
 	/* Otherwise each access would have to be synchronized with the device's. */
 	dom->cpu_rma = kind->cpu_rma && kefa_dma_coherent(dom->dev->dma);
 	xa_init(&dom->keys);

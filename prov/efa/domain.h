@@ -47,6 +47,7 @@ enum {
  * @frmrs: idle regions of the device by size, oldest first; under @dev->lock
  * @nidle: number of idle regions by size; under @dev->lock
  * @nfrmrs: number of the device's regions, in use or idle; under @dev->lock
+ * @atomic: fi_query_atomic() tells what endpoints have, as not all of them are of datagrams
  * @cpu_rma: the CPU reads and writes regions for peers
  * @keys: with @cpu_rma, the ULP's regions by kefa_hw_key_slot(); changed under @dev->lock, read
  *	under RCU
@@ -75,6 +76,7 @@ struct kefa_domain {
 	struct list_head	frmrs[KEFA_MR_ORDERS];
 	u32			nidle[KEFA_MR_ORDERS];
 	u32			nfrmrs;
+	bool			atomic;
 	bool			cpu_rma;
 	struct xarray		keys;
 };

@@ -278,10 +278,10 @@ static void etf_bounced(struct et *t)
 }
 
 const struct et_case et_far_cases[] = {
-	{ "far_sizes", etf_sizes, .rdm = true, .rma = true },
-	{ "far_data", etf_data, .rdm = true, .rma = true },
-	{ "far_refused", etf_refused, .rdm = true, .rma = true },
-	{ "far_closed", etf_closed, .rdm = true, .rma = true },
-	{ "far_bounced", etf_bounced, .rdm = true, .rma = true, .alone = true },
+	{ "far_sizes", etf_sizes, .rdm = true, .caps = FI_RMA },
+	{ "far_data", etf_data, .rdm = true, .caps = FI_RMA },
+	{ "far_refused", etf_refused, .rdm = true, .caps = FI_RMA },
+	{ "far_closed", etf_closed, .rdm = true, .caps = FI_RMA },
+	{ "far_bounced", etf_bounced, .rdm = true, .caps = FI_RMA, .alone = true },
 	{ }
 };

@@ -54,7 +54,7 @@ struct et;
  * @run: runs the case
  * @bind: flags for binding the CQ, besides the directions
  * @rdm: the ends are of fabric efa, with tags, and not of efa-direct, with RMA
- * @rma: with @rdm, the ends have RMA, too
+ * @caps: further capabilities of the ends
  * @alone: run only if requested by name, because it needs a removal, or no
  *         faults, or takes long
  */
@@ -63,7 +63,7 @@ struct et_case {
 	void		(*run)(struct et *t);
 	u64		bind;
 	bool		rdm;
-	bool		rma;
+	u64		caps;
 	bool		alone;
 };
 
@@ -134,5 +134,6 @@ extern const struct et_case et_removal_cases[];
 extern const struct et_case et_peer_cases[];
 extern const struct et_case et_rdm_cases[];
 extern const struct et_case et_far_cases[];
+extern const struct et_case et_atomic_cases[];
 
 #endif /* KOFI_EFA_TEST_H */

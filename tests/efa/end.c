@@ -16,7 +16,7 @@ static int et_find(struct et_end *end, const char *device, const struct et_case 
 				 test->rdm ? FI_EFA_FABRIC : FI_EFA_FABRIC_DIRECT, device);
 	if (!hints)
 		return -ENOMEM;
-	hints->caps = FI_MSG | (test->rdm ? FI_TAGGED : FI_RMA) | (test->rma ? FI_RMA : 0);
+	hints->caps = FI_MSG | (test->rdm ? FI_TAGGED : FI_RMA) | test->caps;
 	hints->mode = FI_RX_CQ_DATA;
 	hints->ep_attr->type = FI_EP_RDM;
 	ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &end->info);

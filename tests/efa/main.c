@@ -31,7 +31,7 @@ u32 et_depth;
 
 static const struct et_case * const et_all[] = {
 	et_msg_cases, et_rma_cases, et_life_cases, et_removal_cases,
-	et_peer_cases, et_rdm_cases, et_far_cases,
+	et_peer_cases, et_rdm_cases, et_far_cases, et_atomic_cases,
 };
 
 void et_printf(const char *fmt, ...)

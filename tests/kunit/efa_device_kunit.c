@@ -88,7 +88,7 @@ static void info_devices(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, info->fabric_attr->name, FI_EFA_FABRIC);
 	KUNIT_EXPECT_NULL(test, info->next);
 	fi_freeinfo(info);
-	KUNIT_EXPECT_EQ(test, find("efake2", FI_TAGGED | FI_ATOMIC, &info), -ENODATA);
+	KUNIT_EXPECT_EQ(test, find("efake2", FI_TAGGED | FI_SOURCE_ERR, &info), -ENODATA);
 	KUNIT_EXPECT_EQ(test, find("efake3", 0, &info), -ENODATA);
 	efake_remove(two);
 	KUNIT_EXPECT_EQ(test, find("efake2", 0, &info), -ENODATA);

@@ -4,6 +4,7 @@
  * receive with and without a prefix, and the ends of their operations.
  */
 #include <linux/bvec.h>
+#include <kofi/atomic.h>
 #include "crew.h"
 #include "efa_scene.h"
 
@@ -112,14 +113,18 @@ static int open_as(struct efa_scene *scene, enum fi_ep_type type, u64 mode)
 	return ret;
 }
 
-/* A domain of fabric efa has endpoints of both types. */
+/* A domain of fabric efa has endpoints of both types. Those of datagrams have no atomics. */
 static void types(struct kunit *test)
 {
 	struct efa_scene *scene = dgram_new(test, PREFIX);
+	struct fi_atomic_attr attr;
 	struct fid_ep *ep;
 
 	KUNIT_EXPECT_TRUE(test, scene->qp->attr.ud);
+	KUNIT_EXPECT_EQ(test, fi_query_atomic(scene->domain, FI_UINT8, FI_SUM, &attr, 0),
+			-EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, open_as(scene, FI_EP_RDM, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_query_atomic(scene->domain, FI_UINT8, FI_SUM, &attr, 0), 0);
 	KUNIT_EXPECT_EQ(test, open_as(scene, FI_EP_UNSPEC, 0), 0);
 	KUNIT_EXPECT_EQ(test, open_as(scene, FI_EP_DGRAM, FI_MSG_PREFIX), 0);
 	/* The buffers would lack the room that the device takes. */

@@ -67,6 +67,8 @@
 #include "../../prov/efa/rdm/target.c"
 #include "../../prov/efa/rdm/asked.c"
 #include "../../prov/efa/rdm/fetch.c"
+#include "../../prov/efa/rdm/atomic.c"
+#include "../../prov/efa/rdm/rta.c"
 #include "../../prov/efa/rdm/source.c"
 #include "../../prov/efa/rdm/silent.c"
 #include "../../prov/efa/rdm/fair.c"

@@ -27,6 +27,9 @@
  * @data: the data, or NULL
  * @len: length of @data
  * @value: remote CQ data
+ * @msg_id: number of an atomic operation
+ * @datatype: its type
+ * @op: its operation
  */
 struct far_pkt {
 	u32		who;
@@ -44,6 +47,9 @@ struct far_pkt {
 	const void	*data;
 	size_t		len;
 	u64		value;
+	u32		msg_id;
+	u32		datatype;
+	u32		op;
 };
 
 /**

@@ -3,6 +3,7 @@
  * Fabric efa: a packet of each type arrives from a peer in each state, and while an operation
  * with that peer is in each state. The table has the expected results.
  */
+#include <kofi/atomic.h>
 #include "efa_rdm_far.h"
 #include "efa_wire_cases.h"
 
@@ -33,13 +34,14 @@ enum state {
 	WRITES,		/* it has begun a write, and the rest is granted */
 	FETCHED,	/* its write is being read here */
 	READS,		/* the first data of its read is in flight */
+	FETCHES,	/* it was asked for old values */
 	STATES
 };
 
 static const char *const state_names[STATES] = {
 	"nobody", "stranger", "known", "shaking", "ready", "dead", "removed", "half", "kept",
 	"posted", "ack", "owes", "granted", "grant", "to read", "inval", "reading", "nacked",
-	"writing", "asked", "answered", "writes", "fetched", "reads",
+	"writing", "asked", "answered", "writes", "fetched", "reads", "fetches",
 };
 
 /*
@@ -53,48 +55,47 @@ static const char *const state_names[STATES] = {
  *   d  dropped: the peer is dead
  *   u  dropped: the message has arrived already
  *   w  dropped: no operation waits for it
- *   t  dropped: the type isn't supported
  *   l  dropped: it doesn't fit the message it claims to belong to
  */
 static const struct field {
 	u8		type;
 	const char	*becomes;
 } fields[] = {
-	{ KEFA_CTS_PKT,			"sswwwdwwwwwww.wwwwwwwww." },
-	{ KEFA_CTSDATA_PKT,		"sswwwdwwwwww.wwwwwwl..ww" },
-	{ KEFA_READRSP_PKT,		"sswwwdwwwwwwwwwwwwwRwwww" },
-	{ KEFA_EOR_PKT,			"sswwwdwwwwwwwwRwwwwwwwww" },
-	{ KEFA_ATOMRSP_PKT,		"sstttdtttttttttttttttttt" },
-	{ KEFA_HANDSHAKE_PKT,		"ss...d.................." },
-	{ KEFA_RECEIPT_PKT,		"sswwwdwwwwRwwwwwwwwwwwww" },
-	{ KEFA_READ_NACK_PKT,		"sswwwdwwwwwwww.wwwwwwwww" },
-	{ KEFA_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
-	{ KEFA_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
-	{ KEFA_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKK" },
-	{ KEFA_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKK" },
-	{ KEFA_LONGCTS_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
-	{ KEFA_LONGCTS_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
-	{ KEFA_EAGER_RTW_PKT,		"s....d.................." },
-	{ KEFA_LONGCTS_RTW_PKT,		"s....d.................." },
-	{ KEFA_SHORT_RTR_PKT,		"s....d.................." },
-	{ KEFA_LONGCTS_RTR_PKT,		"s....d.................." },
-	{ KEFA_WRITE_RTA_PKT,		"sXXXXdXXXXXXXXXXXXXXXXXX" },
-	{ KEFA_FETCH_RTA_PKT,		"sXXXXdXXXXXXXXXXXXXXXXXX" },
-	{ KEFA_COMPARE_RTA_PKT,		"sXXXXdXXXXXXXXXXXXXXXXXX" },
-	{ KEFA_LONGREAD_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
-	{ KEFA_LONGREAD_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
-	{ KEFA_LONGREAD_RTW_PKT,	"s....d.................." },
-	{ KEFA_DC_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
-	{ KEFA_DC_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
-	{ KEFA_DC_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKK" },
-	{ KEFA_DC_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKK" },
-	{ KEFA_DC_LONGCTS_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
-	{ KEFA_DC_LONGCTS_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKK" },
-	{ KEFA_DC_EAGER_RTW_PKT,	"s....d.................." },
-	{ KEFA_DC_LONGCTS_RTW_PKT,	"s....d.................." },
-	{ KEFA_DC_WRITE_RTA_PKT,	"sXXXXdXXXXXXXXXXXXXXXXXX" },
-	{ KEFA_RUNTREAD_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKK" },
-	{ KEFA_RUNTREAD_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKK" },
+	{ KEFA_CTS_PKT,			"sswwwdwwwwwww.wwwwwwwww.w" },
+	{ KEFA_CTSDATA_PKT,		"sswwwdwwwwww.wwwwwwl..www" },
+	{ KEFA_READRSP_PKT,		"sswwwdwwwwwwwwwwwwwRwwwww" },
+	{ KEFA_EOR_PKT,			"sswwwdwwwwwwwwRwwwwwwwwww" },
+	{ KEFA_ATOMRSP_PKT,		"sswwwdwwwwwwwwwwwwwwwwwwR" },
+	{ KEFA_HANDSHAKE_PKT,		"ss...d..................." },
+	{ KEFA_RECEIPT_PKT,		"sswwwdwwwwRwwwwwwwwwwwwww" },
+	{ KEFA_READ_NACK_PKT,		"sswwwdwwwwwwww.wwwwwwwwww" },
+	{ KEFA_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKKK" },
+	{ KEFA_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKKK" },
+	{ KEFA_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKKK" },
+	{ KEFA_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKKK" },
+	{ KEFA_LONGCTS_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKKK" },
+	{ KEFA_LONGCTS_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKKK" },
+	{ KEFA_EAGER_RTW_PKT,		"s....d..................." },
+	{ KEFA_LONGCTS_RTW_PKT,		"s....d..................." },
+	{ KEFA_SHORT_RTR_PKT,		"s....d..................." },
+	{ KEFA_LONGCTS_RTR_PKT,		"s....d..................." },
+	{ KEFA_WRITE_RTA_PKT,		"s....d.uu..uu...uu......." },
+	{ KEFA_FETCH_RTA_PKT,		"s..E.d.uu..uu...uu......." },
+	{ KEFA_COMPARE_RTA_PKT,		"s..E.d.uu..uu...uu......." },
+	{ KEFA_LONGREAD_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKKK" },
+	{ KEFA_LONGREAD_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKKK" },
+	{ KEFA_LONGREAD_RTW_PKT,	"s....d..................." },
+	{ KEFA_DC_EAGER_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKKK" },
+	{ KEFA_DC_EAGER_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKKK" },
+	{ KEFA_DC_MEDIUM_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKKK" },
+	{ KEFA_DC_MEDIUM_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKKK" },
+	{ KEFA_DC_LONGCTS_MSGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKKK" },
+	{ KEFA_DC_LONGCTS_TAGRTM_PKT,	"sKKKKdKuuKKuuKKKuuKKKKKKK" },
+	{ KEFA_DC_EAGER_RTW_PKT,	"s....d..................." },
+	{ KEFA_DC_LONGCTS_RTW_PKT,	"s....d..................." },
+	{ KEFA_DC_WRITE_RTA_PKT,	"s....d.uu..uu...uu......." },
+	{ KEFA_RUNTREAD_MSGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKKK" },
+	{ KEFA_RUNTREAD_TAGRTM_PKT,	"sKKKKdKMMKKuuKKKulKKKKKKK" },
 };
 
 struct sender {
@@ -124,6 +125,12 @@ static void deliver(struct sender *s)
 	efake_settle_all();
 }
 
+/* Return: whether packets of a type ask for an atomic operation. */
+static bool is_atomic(const struct kefa_pkt_row *row)
+{
+	return row->flags & KEFA_ROW_RMA && row->flags & KEFA_ROW_ORDERED;
+}
+
 static void prepare(struct sender *s, u8 type, bool raw)
 {
 	const struct kefa_pkt_row *row = kefa_row_of(type);
@@ -146,6 +153,10 @@ static void prepare(struct sender *s, u8 type, bool raw)
 	s->c.rma[0].addr = cpu_to_le64(s->far->mr->base_addr);
 	s->c.rma[0].key = cpu_to_le64(fi_mr_key(s->far->mr));
 	s->c.read[0].key = cpu_to_le64(7);
+	if (is_atomic(row)) {
+		s->c.pkt.atomic_datatype = FI_UINT8;
+		s->c.pkt.atomic_op = type == KEFA_COMPARE_RTA_PKT ? FI_CSWAP : FI_SUM;
+	}
 }
 
 /* Complete all packets to the sender. */
@@ -280,6 +291,11 @@ static void set_up_far(struct kunit *test, struct sender *s)
 		s->c.pkt.recv_length = 9;
 		deliver(s);
 	}
+	if (s->state == FETCHES) {
+		KUNIT_EXPECT_EQ(test, fi_fetch_atomic(ep, buf, 5, NULL, buf + 100, NULL, s->addr,
+						      64, 7, FI_UINT8, FI_SUM, NULL), 0);
+		arrive_all(s);
+	}
 }
 
 static void set_up(struct kunit *test, struct sender *s, u8 type)
@@ -362,7 +378,7 @@ static char become(struct sender *s)
 		[KEFA_DROP_LIAR]	= 'i',
 	};
 	const struct kefa_rdm_stats *is = &s->rdm->stats, *was = &s->was;
-	const u8 type = s->c.pkt.row->type;
+	const struct kefa_pkt_row *row = s->c.pkt.row;
 	int i;
 
 	for (i = 0; i < KEFA_BAD_REASONS; i++)
@@ -377,12 +393,11 @@ static char become(struct sender *s)
 		return 'E';
 	if (is->unexpected != was->unexpected)
 		return 'K';
-	if (is->received[type] == was->received[type])
+	if (is->received[row->type] == was->received[row->type])
 		return '-';
 	if (completed(s))
 		return 'R';
-	return s->c.pkt.row->flags & KEFA_ROW_REQ && s->c.pkt.row->flags & KEFA_ROW_ORDERED ? 'M' :
-											     '.';
+	return row->flags & KEFA_ROW_ORDERED && !is_atomic(row) ? 'M' : '.';
 }
 
 static char try(struct kunit *test, struct sender *s, u8 type)

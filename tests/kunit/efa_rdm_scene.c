@@ -3,6 +3,7 @@
 #include <linux/moduleparam.h>
 #include <linux/vmalloc.h>
 #include "efa_rdm_scene.h"
+#include "../../prov/efa/rdm/atomic.h"
 
 bool rdm_long;
 module_param(rdm_long, bool, 0444);
@@ -91,8 +92,8 @@ static struct fi_info *pair_info(struct kunit *test, struct rdm_pair *pair,
 	KUNIT_ASSERT_NOT_NULL(test, hints);
 	hints->caps = KEFA_RDM_CAPS;
 	if (!opts->rma)
-		hints->caps &= ~(FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE |
-				 FI_RMA_EVENT);
+		hints->caps &= ~(FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ |
+				 FI_REMOTE_WRITE | FI_RMA_EVENT);
 	KUNIT_EXPECT_EQ(test, fi_getinfo(fi_version(), NULL, NULL, 0, hints, &info), 0);
 	fi_freeinfo(hints);
 	KUNIT_ASSERT_NOT_NULL(test, info);
@@ -537,6 +538,17 @@ u32 rdm_regions(struct rdm_end *end)
 	return list_count_nodes(&rdm_of(end)->sources_free);
 }
 
+/* Return: the number of atomic operations that the ULP could post. */
+static size_t free_atomics(const struct kefa_rdm *rdm)
+{
+	const struct kefa_atomic *atomic;
+	size_t n = 0;
+
+	for (atomic = rdm->atomics_free; atomic; atomic = atomic->next)
+		n++;
+	return n;
+}
+
 void rdm_expect_whole(struct kunit *test, struct rdm_pair *pair)
 {
 	struct kefa_rdm *rdm;
@@ -560,6 +572,7 @@ void rdm_expect_whole(struct kunit *test, struct rdm_pair *pair)
 		KUNIT_EXPECT_TRUE(test, list_empty(&rdm->sending));
 		KUNIT_EXPECT_EQ(test, rdm->ntargets, rdm->targets ? KEFA_TARGETS : 0U);
 		KUNIT_EXPECT_EQ(test, rdm_regions(&pair->end[i]), rdm->nsources);
+		KUNIT_EXPECT_EQ(test, free_atomics(rdm), rdm->atomics ? rdm->ep.tx.base.size : 0);
 		KUNIT_EXPECT_EQ(test, rdm->ep.nregs, rdm->ep.nregs_done);
 		KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.tx.nfree, rdm->ep.tx.base.size);
 		KUNIT_EXPECT_EQ(test, (size_t)rdm->ep.rx.nfree, rdm->ep.rx.base.size);

@@ -596,22 +596,23 @@ static void target_refuses(struct kunit *test)
 static void target_access(struct kunit *test)
 {
 	struct far *far = far_new(test, NULL);
-	struct far_pkt write = { .type = KEFA_EAGER_RTW_PKT, .n = 1, .data = "x", .len = 1 };
-	struct far_pkt read = { .type = KEFA_SHORT_RTR_PKT, .n = 1, .window = 1 };
+	struct far_pkt p = { .type = KEFA_EAGER_RTW_PKT, .n = 1, .data = "x", .len = 1 };
 	struct fid_mr *mr;
 
 	KUNIT_ASSERT_EQ(test, fi_mr_reg(far->pair->domain, far->mem, 100, FI_REMOTE_READ, 0, 0, 0,
 					&mr, NULL), 0);
-	write.mem[0] = (struct fi_rma_iov) { mr->base_addr, 1, fi_mr_key(mr) };
-	far_send(far, &write);
+	p.mem[0] = (struct fi_rma_iov) { mr->base_addr, 1, fi_mr_key(mr) };
+	far_send(far, &p);
 	KUNIT_EXPECT_EQ(test, far_dropped(far, KEFA_DROP_ACCESS), 1ULL);
 	KUNIT_EXPECT_EQ(test, far->mem[0], 0);
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 	far->rdm->ep.caps &= ~(FI_REMOTE_READ | FI_REMOTE_WRITE);
-	write.mem[0] = far_piece(far, 0, 1);
-	read.mem[0] = far_piece(far, 0, 1);
-	far_send(far, &write);
-	far_send(far, &read);
+	p.mem[0] = far_piece(far, 0, 1);
+	far_send(far, &p);
+	p.type = KEFA_SHORT_RTR_PKT;
+	p.len = 0;
+	p.window = 1;
+	far_send(far, &p);
 	KUNIT_EXPECT_EQ(test, far_dropped(far, KEFA_DROP_TYPE), 2ULL);
 	KUNIT_EXPECT_EQ(test, far->pair->end[1].qp->nsent, 0U);
 	far->rdm->ep.caps |= FI_REMOTE_READ | FI_REMOTE_WRITE;

@@ -4,6 +4,7 @@
  * operation has the answers that are due, and the pump sends them when there is a slot.
  */
 #include <linux/delay.h>
+#include "atomic.h"
 #include "rdm.h"
 
 /* --- the types --- */
@@ -26,13 +27,14 @@ static enum kefa_took kefa_receipt_received(struct kefa_rdm *rdm, struct kefa_rp
 	struct kefa_rop *rop = kefa_rop_find(&rdm->rops, pkt->send_id);
 
 	/*
-	 * A RECEIPT must not end a message that the peer reads: its answer is an EOR. For a write
-	 * libfabric leaves msg_id as it happens to be.
+	 * A RECEIPT must not end a message that the peer reads, whose answer is an EOR, nor an
+	 * operation that wants old values. For a write or an atomic operation libfabric leaves
+	 * msg_id as it happens to be.
 	 */
 	if (!rop || rop->peer != peer || rop->state != KEFA_ROP_ACK ||
 	    kefa_row_of(rop->type)->flags & KEFA_ROW_READ ||
 	    (rop->msg_id != pkt->msg_id && !(rop->more & KEFA_ROP_FAR)) ||
-	    rop->flags & KEFA_ROP_OVER) {
+	    kefa_rop_fetches(rop) || rop->flags & KEFA_ROP_OVER) {
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_STATE);
 		return KEFA_TOOK_DONE;
 	}
@@ -217,7 +219,8 @@ static bool kefa_ts_answers(const struct kefa_ts *ts)
 {
 	return ts->state != KEFA_TS_FREE && !ts->what && ts->type &&
 	       (kefa_row_of(ts->type)->flags & KEFA_ROW_CONTROL ||
-		ts->type == KEFA_READRSP_PKT) && !kefa_rpeer_dead(ts->peer);
+		ts->type == KEFA_READRSP_PKT || ts->type == KEFA_ATOMRSP_PKT) &&
+	       !kefa_rpeer_dead(ts->peer);
 }
 
 /* Return: whether a peer is owed a HANDSHAKE, which waits for a slot or for the peer. */

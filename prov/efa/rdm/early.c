@@ -232,6 +232,7 @@ void kefa_rdm_retry(struct kefa_rdm *rdm)
 {
 	unsigned int left = KEFA_DRAIN_MAX;
 	struct kefa_held *first;
+	struct kefa_rpeer *peer;
 	bool more = true;
 	LIST_HEAD(due);
 
@@ -241,16 +242,19 @@ void kefa_rdm_retry(struct kefa_rdm *rdm)
 	while (more && left-- && !list_empty(&due)) {
 		first = list_first_entry(&due, struct kefa_held, due);
 		list_del_init(&first->due);
+		peer = first->peer;
 		if (rdm->ordered)
-			more = kefa_rdm_drain(rdm, first->peer);
+			more = kefa_rdm_drain(rdm, peer);
 		else
 			more = kefa_early_take(rdm, first, false);
+		/* An atomic operation may wait until its own peer takes an answer. */
+		more |= peer->backoff.waiting;
 	}
 	list_splice(&due, &rdm->due);
 }
 
 /**
- * kefa_ordered_received() - handle a message in its turn, with FI_ORDER_SAS
+ * kefa_ordered_received() - handle a message in its turn, with any of KEFA_RDM_ORDER
  * @rdm: the endpoint
  * @peer: sender of the packet
  * @pkt: the packet, of a type with KEFA_ROW_ORDERED
@@ -288,7 +292,7 @@ enum kefa_took kefa_ordered_received(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 }
 
 /**
- * kefa_unordered_received() - handle a message, without FI_ORDER_SAS
+ * kefa_unordered_received() - handle a message, without any of KEFA_RDM_ORDER
  * @rdm: the endpoint
  * @peer: sender of the packet
  * @pkt: the packet, of a type with KEFA_ROW_ORDERED

@@ -6,6 +6,7 @@
 #include "../dev.h"
 #include "../kefa.h"
 #include "../mr.h"
+#include "atomic.h"
 #include "rdm.h"
 #include "strange.h"
 
@@ -112,6 +113,7 @@ static void kefa_rdm_fini(struct kefa_ep *ep)
 	kefa_rx_fini(rdm);
 	kefa_rops_fini(&rdm->rops);
 	kefa_targets_fini(rdm);
+	kefa_atomics_fini(rdm);
 	kefa_index_fini(&rdm->msgs);
 	kvfree(rdm->heads);
 	rdm->heads = NULL;
@@ -148,7 +150,7 @@ static int kefa_rdm_alloc(struct kefa_rdm *rdm)
 	if (!rdm->heads)
 		return -ENOMEM;
 	kofi_match_init(&rdm->match, &ep->lock, rdm->heads, heads);
-	return kefa_targets_init(rdm) ?:
+	return kefa_targets_init(rdm) ?: kefa_atomics_init(rdm) ?:
 	       kefa_index_init(&rdm->msgs, &ep->lock, max_t(u64, KEFA_MSGS, rdm->budget / SZ_1K)) ?:
 	       kefa_rops_init(&rdm->rops, &ep->lock,
 			      ep->tx.base.size + ep->rx.base.size + KEFA_RDM_SPARE_OPS +
@@ -343,9 +345,13 @@ static int kefa_rdm_getopt(struct fid *fid, int level, int optname, void *optval
 		{ FI_OPT_MAX_MSG_SIZE, KEFA_RDM_MAX_MSG },
 		{ FI_OPT_MAX_TAGGED_SIZE, KEFA_RDM_MAX_MSG },
 		{ FI_OPT_MAX_RMA_SIZE, ep->caps & FI_RMA ? KEFA_RDM_MAX_MSG : 0 },
+		{ FI_OPT_MAX_ATOMIC_SIZE, ep->caps & FI_ATOMIC ?
+		  kefa_atomic_room(ep->dom->dev->mtu) : 0 },
 		{ FI_OPT_INJECT_MSG_SIZE, kefa_inject_size(ep->dom->dev) },
 		{ FI_OPT_INJECT_TAGGED_SIZE, kefa_inject_size(ep->dom->dev) },
 		{ FI_OPT_INJECT_RMA_SIZE, ep->caps & FI_RMA ? kefa_inject_size(ep->dom->dev) : 0 },
+		{ FI_OPT_INJECT_ATOMIC_SIZE, ep->caps & FI_ATOMIC ?
+		  kefa_inject_size(ep->dom->dev) : 0 },
 		{ FI_OPT_MIN_MULTI_RECV, READ_ONCE(rdm->min_multi) },
 		{ FI_OPT_EFA_RNR_RETRY, READ_ONCE(ep->rnr_retry) },
 	};
@@ -491,7 +497,7 @@ static int kefa_rdm_open(struct kefa_domain *dom, const struct fi_info *info, st
 	rdm->ep.tx.base.known = KEFA_TX_DEFAULTS;
 	rdm->ep.rx.base.known = KEFA_RX_DEFAULTS | FI_MULTI_RECV;
 	rdm->ep.rx.base.events = rdm->ep.caps & FI_RMA_EVENT;
-	rdm->ordered = info->rx_attr->msg_order & FI_ORDER_SAS;
+	rdm->ordered = info->rx_attr->msg_order & KEFA_RDM_ORDER;
 	rdm->min_multi = KEFA_MIN_MULTI_RECV;
 	rdm->check_ms = KEFA_SILENT_MS;
 	rdm->shake_checks = min(READ_ONCE(kefa_handshake_s), 120U) * MSEC_PER_SEC / KEFA_SILENT_MS;
@@ -505,10 +511,11 @@ static int kefa_rdm_open(struct kefa_domain *dom, const struct fi_info *info, st
 	if (ret)
 		goto err_free;
 	rdm->peers.revive = !((info->tx_attr->msg_order | info->rx_attr->msg_order) &
-			      FI_ORDER_SAS);
+			      KEFA_RDM_ORDER);
 	ret = kefa_ep_add(&rdm->ep);
 	if (ret)
 		goto err_peers;
+	WRITE_ONCE(dom->atomic, true);
 	*ep = &rdm->ep.ep_fid;
 	return 0;
 
@@ -522,8 +529,8 @@ err_free:
 /* --- the fabric --- */
 
 /*
- * The engine segments, orders and matches messages in software, and reads and writes by packets
- * what the device can't.
+ * The engine segments, orders and matches messages in software, reads and writes by packets
+ * what the device can't, and has atomic operations.
  */
 static void kefa_rdm_info(const struct kefa_dev *dev, struct fi_info *info)
 {
@@ -533,7 +540,7 @@ static void kefa_rdm_info(const struct kefa_dev *dev, struct fi_info *info)
 	*info->tx_attr = (struct fi_tx_attr) {
 		.caps		= caps & KEFA_RDM_TX_CAPS,
 		.op_flags	= KEFA_TX_DEFAULTS,
-		.msg_order	= FI_ORDER_SAS,
+		.msg_order	= KEFA_RDM_ORDER,
 		.inject_size	= kefa_inject_size(dev),
 		.size		= KEFA_RDM_SIZE,
 		.iov_limit	= KEFA_IOV_MAX,
@@ -542,7 +549,7 @@ static void kefa_rdm_info(const struct kefa_dev *dev, struct fi_info *info)
 	*info->rx_attr = (struct fi_rx_attr) {
 		.caps		= caps & KEFA_RDM_RX_CAPS,
 		.op_flags	= KEFA_RX_DEFAULTS | FI_MULTI_RECV,
-		.msg_order	= FI_ORDER_SAS,
+		.msg_order	= KEFA_RDM_ORDER,
 		.size		= KEFA_RDM_SIZE,
 		.iov_limit	= KEFA_IOV_MAX,
 	};
@@ -551,6 +558,9 @@ static void kefa_rdm_info(const struct kefa_dev *dev, struct fi_info *info)
 		.protocol		= FI_PROTO_EFA,
 		.protocol_version	= KEFA_PROTOCOL_VERSION,
 		.max_msg_size		= KEFA_RDM_MAX_MSG,
+		.max_order_raw_size	= kefa_atomic_room(dev->mtu),
+		.max_order_war_size	= kefa_atomic_room(dev->mtu),
+		.max_order_waw_size	= kefa_atomic_room(dev->mtu),
 		.mem_tag_format		= U64_MAX,
 		.tx_ctx_cnt		= 1,
 		.rx_ctx_cnt		= 1,
@@ -572,5 +582,6 @@ const struct kefa_fabric_kind kefa_rdm_fabric = {
 		.cntr_open	= kofi_cntr_open,
 		.mr_regattr	= kefa_mr_regattr,
 		.mr_alloc	= kefa_mr_alloc,
+		.query_atomic	= kefa_rdm_query_atomic,
 	},
 };

@@ -209,8 +209,8 @@ KEFA_HEADER(dc_write_rta, rta, KEFA_DC_WRITE_RTA_FIELDS);
 	KEFA_ROW(_type, _head, _head, _rule, _ops, _needs,		\
 		 KEFA_ROW_REQ | KEFA_ROW_RMA | (_flags), KEFA_OPT_FLAGS, 0)
 
-#define KEFA_RTA(_type, _list, _rule, _needs, _flags)			\
-	KEFA_ROW(_type, rta, _list, _rule, NULL, _needs,		\
+#define KEFA_RTA(_type, _list, _rule, _ops, _needs, _flags)		\
+	KEFA_ROW(_type, rta, _list, _rule, _ops, _needs,		\
 		 KEFA_ROW_REQ | KEFA_ROW_RMA | KEFA_ROW_ORDERED | (_flags),	\
 		 KEFA_OPT_FLAGS, KEFA_REQ_ATOMIC)
 
@@ -227,7 +227,7 @@ const struct kefa_pkt_row kefa_pkt_rows[KEFA_PKT_TYPES] = {
 	KEFA_ANSWER(CTSDATA, ctsdata, SEGMENT, &kefa_ctsdata_ops, 0, KEFA_ROW_TAIL_CONNID, 0),
 	KEFA_ANSWER(READRSP, readrsp, ANSWER, &kefa_readrsp_ops, 0, 0, 0),
 	KEFA_ANSWER(EOR, eor, NONE, &kefa_eor_ops, 0, KEFA_ROW_CONTROL, 0),
-	KEFA_ANSWER(ATOMRSP, atomrsp, ANSWER, NULL, 0, 0, 0),
+	KEFA_ANSWER(ATOMRSP, atomrsp, ANSWER, &kefa_atomrsp_ops, 0, 0, 0),
 	KEFA_ANSWER(HANDSHAKE, handshake, TAIL, &kefa_handshake_ops, 0,
 		    KEFA_ROW_CONTROL | KEFA_ROW_HANDSHAKE, 0xffff),
 	KEFA_ANSWER(RECEIPT, receipt, NONE, &kefa_receipt_ops, 0, KEFA_ROW_CONTROL, 0),
@@ -241,9 +241,9 @@ const struct kefa_pkt_row kefa_pkt_rows[KEFA_PKT_TYPES] = {
 	KEFA_RMA(LONGCTS_RTW, longcts_rtw, SOME, &kefa_longcts_rtw_ops, 0, KEFA_ROW_TOTAL),
 	KEFA_RMA(SHORT_RTR, rtr, NONE, &kefa_rtr_ops, 0, KEFA_ROW_TOTAL),
 	KEFA_RMA(LONGCTS_RTR, rtr, NONE, &kefa_rtr_ops, 0, KEFA_ROW_TOTAL | KEFA_ROW_WINDOW),
-	KEFA_RTA(WRITE_RTA, write_rta, OPERAND, 0, 0),
-	KEFA_RTA(FETCH_RTA, fetch_rta, OPERAND, 0, 0),
-	KEFA_RTA(COMPARE_RTA, fetch_rta, COMPARE, 0, 0),
+	KEFA_RTA(WRITE_RTA, write_rta, OPERAND, &kefa_write_rta_ops, 0, 0),
+	KEFA_RTA(FETCH_RTA, fetch_rta, OPERAND, &kefa_fetch_rta_ops, 0, 0),
+	KEFA_RTA(COMPARE_RTA, fetch_rta, COMPARE, &kefa_fetch_rta_ops, 0, 0),
 
 	KEFA_RTM(LONGREAD, longread, NONE, &kefa_rtm_ops, KEFA_RD, KEFA_ROW_READ, 0),
 	KEFA_RMA(LONGREAD_RTW, longread_rtw, NONE, &kefa_longread_rtw_ops, KEFA_RD,
@@ -256,7 +256,7 @@ const struct kefa_pkt_row kefa_pkt_rows[KEFA_PKT_TYPES] = {
 	KEFA_RMA(DC_EAGER_RTW, dc_eager_rtw, RMA, &kefa_eager_rtw_ops, KEFA_DC, KEFA_ROW_DC),
 	KEFA_RMA(DC_LONGCTS_RTW, longcts_rtw, SOME, &kefa_longcts_rtw_ops, KEFA_DC,
 		 KEFA_ROW_DC | KEFA_ROW_TOTAL),
-	KEFA_RTA(DC_WRITE_RTA, dc_write_rta, OPERAND, KEFA_DC, KEFA_ROW_DC),
+	KEFA_RTA(DC_WRITE_RTA, dc_write_rta, OPERAND, &kefa_write_rta_ops, KEFA_DC, KEFA_ROW_DC),
 	KEFA_RTM(RUNTREAD, runtread, RUNT, &kefa_rtm_ops, KEFA_RUNT_RD,
 		 KEFA_ROW_READ | KEFA_ROW_MULTI, 0),
 };

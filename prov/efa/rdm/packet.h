@@ -256,6 +256,15 @@ extern const struct kefa_pkt_ops kefa_longread_rtw_ops __weak;
 
 extern const struct kefa_pkt_ops kefa_readrsp_ops __weak;
 
+/* atomic.c */
+
+extern const struct kefa_pkt_ops kefa_atomrsp_ops __weak;
+
+/* rta.c */
+
+extern const struct kefa_pkt_ops kefa_write_rta_ops __weak;
+extern const struct kefa_pkt_ops kefa_fetch_rta_ops __weak;
+
 /**
  * struct kefa_pkt_row - properties of a packet type
  * @name: name in the protocol document, for traces and debugfs

@@ -190,7 +190,7 @@ struct kefa_peers_stats {
  * @ntombs: number of entries of @tombs
  * @tombs_max: maximum of @ntombs
  * @revive: a dead peer lives again when its address is inserted again, as neither side has
- *	FI_ORDER_SAS, so no message waits for one that was lost
+ *	any of KEFA_RDM_ORDER, so no message waits for one that was lost
  * @ids: used values of kefa_rpeer.id
  * @lru: peers that may be evicted, longest silent first
  * @fifo: entries of @tombs, oldest first

@@ -28,13 +28,17 @@
 #include "shake.h"
 #include "stats.h"
 
-#define KEFA_RDM_TX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE | \
-				 FI_FENCE)
-#define KEFA_RDM_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | FI_REMOTE_READ | \
-				 FI_REMOTE_WRITE | FI_RMA_EVENT | FI_SOURCE | \
+#define KEFA_RDM_TX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | \
+				 FI_WRITE | FI_FENCE)
+#define KEFA_RDM_RX_CAPS	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | \
+				 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | FI_SOURCE | \
 				 FI_DIRECTED_RECV | FI_MULTI_RECV)
 #define KEFA_RDM_CAPS		(KEFA_RDM_TX_CAPS | KEFA_RDM_RX_CAPS | \
 				 FI_LOCAL_COMM | FI_REMOTE_COMM)
+
+/* Messages and atomic operations have one order. */
+#define KEFA_RDM_ORDER		(FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | \
+				 FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
 
 #define KEFA_RDM_RX_FLAGS	(KEFA_RX_FLAGS | FI_MULTI_RECV | FI_PEEK | FI_CLAIM | \
 				 FI_DISCARD)
@@ -161,6 +165,7 @@ enum kefa_whole {
  * @copy: bounce buffer with the whole packet, or NULL
  * @context: with @whole, context of the ULP
  * @mr: in KEFA_TS_FETCH, the region, counted in kefa_mr.reads
+ * @kept: for an ATOMRSP that must be made again, the whole packet
  * @tag: with @whole, tag of the message
  * @raddr: of a work request by kefa_rdma_wr(), address of the peer's memory
  * @total: with @whole, length of the message, read or write
@@ -199,6 +204,7 @@ struct kefa_ts {
 	union {
 		void		*context;
 		struct kefa_mr	*mr;
+		void		*kept;
 	};
 	union {
 		u64		tag;
@@ -347,7 +353,7 @@ struct kefa_chunk {
  * @self: description of the endpoint for its peers
  * @shapes: prepared headers of eager messages, by enum kefa_signs and by whether they have a tag
  * @lim: limits by which sub-protocols are selected
- * @ordered: FI_ORDER_SAS was granted
+ * @ordered: any of KEFA_RDM_ORDER was granted
  * @use_rdma: value of FI_OPT_EFA_USE_DEVICE_RDMA
  * @tagged: limits of calls with a tag, as kefa_ep.limits
  * @far_read: length from which on plain reads take the slow path, as do all with 0
@@ -410,6 +416,8 @@ struct kefa_chunk {
  *	FI_REMOTE_WRITE
  * @targets_free: free entries of @targets
  * @ntargets: number of entries of @targets_free
+ * @atomics: for atomic operations of the ULP; NULL without FI_ATOMIC
+ * @atomics_free: free entries of @atomics
  * @strange: packets of strangers
  * @strange_kept: bytes of memory that @strange uses
  * @waits: whether kefa_rdm_waits() may return true. Polls look only at this flag, which the pump
@@ -497,6 +505,8 @@ struct kefa_rdm {
 	struct kefa_target	*targets;
 	struct list_head	targets_free;
 	u32			ntargets;
+	struct kefa_atomic	*atomics;
+	struct kefa_atomic	*atomics_free;
 	struct list_head	strange;
 	u64			strange_kept;
 	bool			waits;

@@ -6,6 +6,7 @@
  */
 #include <linux/uio.h>
 #include "../dma.h"
+#include "atomic.h"
 #include "rdm.h"
 
 /**
@@ -184,6 +185,8 @@ static void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	if (rop->flags & KEFA_ROP_TOLD)
 		return;
 	rop->flags |= KEFA_ROP_TOLD;
+	if (unlikely(rop->more & KEFA_ROP_ATOMIC))
+		kefa_atomic_release(rdm, rop);
 	rdm->ep.stats.errors += !!rop->err;
 	if (likely(side->base.cq && !rop->err && !(rop->flags & KEFA_ROP_QUIET))) {
 		kofi_cq_write(side->base.cq, &(struct fi_cq_tagged_entry) {

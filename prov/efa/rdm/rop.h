@@ -10,6 +10,7 @@
 #include "index.h"
 
 struct fi_rma_iov;
+struct kefa_atomic;
 struct kefa_held;
 struct kefa_rpeer;
 struct kefa_source;
@@ -76,6 +77,7 @@ enum kefa_rop_state {
 #define KEFA_ROP_TARGET		0x02	/* a peer's read or write: target.c */
 #define KEFA_ROP_FAR		0x04	/* a read or write of the ULP: far.c */
 #define KEFA_ROP_RSP		0x08	/* a read that has its READRSP, and so the peer's id */
+#define KEFA_ROP_ATOMIC		0x10	/* with KEFA_ROP_FAR, an atomic operation: atomic.c */
 #define KEFA_ROP_FENCE		0x80	/* FI_FENCE: it waits for earlier operations to the peer */
 
 /* Flags in kefa_rop.owes: packets that are due and wait for a slot. */
@@ -137,7 +139,8 @@ struct kefa_rbuf {
  * @peer_link: entry in kefa_rpeer.wait; with KEFA_ROP_PART in kefa_fair.untold
  * @msg: entry in the table by (peer, msg_id), if more of the message is expected
  * @far: with KEFA_ROP_FAR, the peer's memory: one piece at @far.addr with @far.key, or @far.n
- *	pieces in @far.list, the ULP's array
+ *	pieces in @far.list, the ULP's array; with KEFA_ROP_ATOMIC @far.atomic, NULL after the
+ *	completion
  * @runt: bytes that are sent in advance of a message that is read
  * @source: for a send, the region that the peer reads from, or NULL
  * @dma: for a send with @mapped, DMA address of all data, which the device reads
@@ -186,6 +189,7 @@ struct kefa_rop {
 					union {
 						u64			addr;
 						const struct fi_rma_iov	*list;
+						struct kefa_atomic	*atomic;
 					};
 					u64	key;
 					u32	n;

@@ -8,6 +8,7 @@
 #include "../dma.h"
 #include "../io.h"
 #include "../trace.h"
+#include "atomic.h"
 #include "rdm.h"
 #include "tx.h"
 
@@ -21,6 +22,8 @@ static int kefa_rdm_tx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
 		return -EOPNOTSUPP;
 	if (req->flags & ~(KEFA_TX_FLAGS | (ep->caps & FI_FENCE)))
 		return -FI_EBADFLAGS;
+	if (req->what & FI_ATOMIC)
+		return kefa_atomic_check(rdm, req);
 	if (!iov_iter_is_kvec(&req->iter) && !iov_iter_is_bvec(&req->iter))
 		return -EINVAL;
 	if (iov_iter_rw(&req->iter) != (req->what & FI_READ ? ITER_DEST : ITER_SOURCE))
@@ -470,6 +473,8 @@ static int kefa_send_now(struct kefa_rdm *rdm, struct kefa_rop *rop, bool keep)
 	struct kefa_rpeer *peer = rop->peer;
 	const struct kefa_shape *shape;
 
+	if (unlikely(rop->more & KEFA_ROP_ATOMIC))
+		return kefa_atomic_send(rdm, rop);
 	if (unlikely(rop->more & KEFA_ROP_FAR))
 		return kefa_rdma_may(rdm, rop, keep) ? kefa_rdma_send(rdm, rop) :
 						       kefa_send_long(rdm, rop, keep);
@@ -533,6 +538,8 @@ static void kefa_rop_from_req(struct kefa_rdm *rdm, struct kefa_rop *rop,
 	rop->total = iov_iter_count(&req->iter);
 	if (req->what & FI_RMA)
 		kefa_far_hold(rop, req);
+	else if (req->what & FI_ATOMIC)
+		kefa_atomic_hold(rdm, rop, req);
 }
 
 static void kefa_count_posted(struct kefa_ep *ep, const struct kofi_req *req)
@@ -552,6 +559,8 @@ static void kefa_rop_undo(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	const bool tx = rdm->ep.tx.room, rx = rdm->ep.rx.room;
 
 	rop->flags |= KEFA_ROP_TOLD | KEFA_ROP_OVER;
+	if (rop->more & KEFA_ROP_ATOMIC)
+		kefa_atomic_release(rdm, rop);
 	rdm->ep.tx.nfree++;
 	kefa_rdm_end(rdm, rop);
 	/* The operation was free before the call, so the ULP needn't be notified of the room. */

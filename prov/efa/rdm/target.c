@@ -15,6 +15,7 @@
  */
 #include <linux/slab.h>
 #include "../dma.h"
+#include "atomic.h"
 #include "target.h"
 #include "tx.h"
 
@@ -100,7 +101,7 @@ static void kefa_target_guess(struct kefa_rdm *rdm, struct kefa_rpeer *peer, u64
  * @rdm: the endpoint
  * @peer: sender of the request
  * @pkt: the request
- * @access: FI_REMOTE_READ or FI_REMOTE_WRITE
+ * @access: FI_REMOTE_READ, FI_REMOTE_WRITE, or both
  * @mem: takes KEFA_IOV_MAX entries at most
  *
  * Context: Under kefa_ep.lock.
@@ -112,7 +113,7 @@ bool kefa_target_check(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const stru
 	enum kefa_fault fault;
 	u32 i;
 
-	if (!(rdm->ep.caps & access)) {
+	if (access & ~rdm->ep.caps) {
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_TYPE);
 		return false;
 	}
@@ -251,7 +252,15 @@ bool kefa_target_may_answer(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	return rdm->ts_nfree;
 }
 
-static void kefa_target_receipt(struct kefa_rdm *rdm, struct kefa_rpeer *peer, u32 send_id)
+/**
+ * kefa_target_receipt() - send the RECEIPT for a request that was carried out
+ * @rdm: the endpoint
+ * @peer: the peer, for which kefa_target_may_answer() returned true
+ * @send_id: id of the peer's operation
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ */
+void kefa_target_receipt(struct kefa_rdm *rdm, struct kefa_rpeer *peer, u32 send_id)
 {
 	struct kefa_pkt pkt = {
 		.row		= kefa_row_of(KEFA_RECEIPT_PKT),
@@ -560,9 +569,17 @@ static struct kefa_ts *kefa_target_slot(struct kefa_rdm *rdm, struct kefa_rpeer 
 	return ts;
 }
 
-/* Send a packet with data to a reader. @rop: the operation, or NULL. */
-static void kefa_target_post(struct kefa_rdm *rdm, struct kefa_ts *ts, struct kefa_rop *rop,
-			     struct kefa_pkt *pkt)
+/**
+ * kefa_target_post() - send an answer with data
+ * @rdm: the endpoint
+ * @ts: slot of the answer, with the data
+ * @rop: operation of the peer, or NULL
+ * @pkt: contents of the headers
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ */
+void kefa_target_post(struct kefa_rdm *rdm, struct kefa_ts *ts, struct kefa_rop *rop,
+		      struct kefa_pkt *pkt)
 {
 	kefa_shake_sign(&rdm->self, ts->peer, pkt);
 	ts->type = pkt->row->type;
@@ -692,6 +709,10 @@ void kefa_target_sent(struct kefa_rdm *rdm, struct kefa_rop *rop)
  */
 void kefa_target_park(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
+	if (ts->type == KEFA_ATOMRSP_PKT) {
+		kefa_atomrsp_park(rdm, ts);
+		return;
+	}
 	if (ts->type != KEFA_READRSP_PKT &&
 	    !(ts->type == KEFA_CTSDATA_PKT && ts->rop->more & KEFA_ROP_TARGET))
 		return;
@@ -713,6 +734,8 @@ int kefa_target_again(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	const struct kefa_slice *slice = kefa_slice_of(ts);
 	struct kefa_rop *rop = ts->rop;
 
+	if (ts->type == KEFA_ATOMRSP_PKT)
+		return kefa_atomrsp_again(rdm, ts);
 	if (!rop || rop->state != KEFA_ROP_DYING) {
 		if (!kefa_slice_copy(rdm, ts))
 			return -EAGAIN;
@@ -732,8 +755,15 @@ int kefa_target_again(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	return -ECANCELED;
 }
 
-/* Return: whether data for a reader may be sent now. */
-static bool kefa_target_may_stream(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+/**
+ * kefa_target_may_stream() - check whether an answer with data may be sent to a peer now
+ * @rdm: the endpoint
+ * @peer: the peer
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ * Return: whether it may. If not, the pump tries again.
+ */
+bool kefa_target_may_stream(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
 	return kefa_target_may_answer(rdm, peer) && kefa_may_stream(rdm, peer) &&
 	       kefa_target_may_post(rdm, peer);

@@ -61,6 +61,10 @@ bool kefa_target_room(struct kefa_rdm *rdm, const struct kefa_rpeer *peer, u16 f
 void kefa_target_unroom(struct kefa_rdm *rdm, bool data);
 void kefa_target_tell(struct kefa_rdm *rdm, fi_addr_t src, u64 len, bool data, u64 value);
 bool kefa_target_may_answer(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+void kefa_target_receipt(struct kefa_rdm *rdm, struct kefa_rpeer *peer, u32 send_id);
+bool kefa_target_may_stream(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+void kefa_target_post(struct kefa_rdm *rdm, struct kefa_ts *ts, struct kefa_rop *rop,
+		      struct kefa_pkt *pkt);
 bool kefa_target_may_begin(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer);
 struct kefa_rop *kefa_target_begin(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				   const struct kefa_pkt *pkt, const struct kefa_named *mem,

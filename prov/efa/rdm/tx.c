@@ -136,6 +136,8 @@ void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts)
 			       ts->what == KEFA_TS_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
 	if (ts->copy)
 		kefa_copy_free(&rdm->ep, ts->copy);
+	else if (unlikely(ts->type == KEFA_ATOMRSP_PKT && kefa_ts_unmade(ts)))
+		kfree(ts->kept);
 	if (ts->whole)
 		kefa_ts_tell(rdm, ts);
 	kefa_ts_arrived(ts);

@@ -107,7 +107,8 @@ static inline struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpe
  * @ts: the slot, with a packet
  *
  * Such an answer keeps its slot until the peer has it: an EOR of the fast path, a RECEIPT for a
- * write of one packet, a READ_NACK for a write that can't be read, or the data of a short read.
+ * write of one packet, a READ_NACK for a write that can't be read, the data of a short read, or an
+ * ATOMRSP.
  *
  * Context: Under kefa_ep.lock.
  * Return: whether it is one.
@@ -115,7 +116,8 @@ static inline struct kefa_ts *kefa_ts_take(struct kefa_rdm *rdm, struct kefa_rpe
 static inline bool kefa_ts_answers_alone(const struct kefa_ts *ts)
 {
 	return !ts->rop && (ts->type == KEFA_EOR_PKT || ts->type == KEFA_RECEIPT_PKT ||
-			    ts->type == KEFA_READ_NACK_PKT || ts->type == KEFA_READRSP_PKT);
+			    ts->type == KEFA_READ_NACK_PKT || ts->type == KEFA_READRSP_PKT ||
+			    ts->type == KEFA_ATOMRSP_PKT);
 }
 
 /**
