@@ -563,7 +563,7 @@ static struct kunit_case session_cases[] = {
 	KUNIT_CASE(session_gives_up),
 	KUNIT_CASE(session_bye_early),
 	KUNIT_CASE(session_limit),
-	KUNIT_CASE(session_keep_alive),
+	KUNIT_CASE_SLOW(session_keep_alive),
 	KUNIT_CASE(session_unlisten),
 	KUNIT_CASE(session_services_share_a_port),
 	KUNIT_CASE(session_net_gone),

@@ -397,8 +397,8 @@ static void index_grows(struct kunit *test)
 }
 
 static struct kunit_case order_cases[] = {
-	KUNIT_CASE(order_reordered),
-	KUNIT_CASE(order_wraps),
+	KUNIT_CASE_SLOW(order_reordered),
+	KUNIT_CASE_SLOW(order_wraps),
 	KUNIT_CASE(order_one_is_slow),
 	KUNIT_CASE(order_turns),
 	KUNIT_CASE(order_of_parts),

@@ -649,7 +649,7 @@ static struct kunit_case peer_cases[] = {
 	KUNIT_CASE(peer_evicted),
 	KUNIT_CASE(peer_forgotten),
 	KUNIT_CASE(peer_states),
-	KUNIT_CASE(peer_memory),
+	KUNIT_CASE_SLOW(peer_memory),
 	KUNIT_CASE(peer_against_model),
 	{}
 };

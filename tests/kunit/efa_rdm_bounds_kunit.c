@@ -297,7 +297,7 @@ static void bounds_behind(struct kunit *test)
 
 static struct kunit_case bounds_cases[] = {
 	KUNIT_CASE(bounds_idle),
-	KUNIT_CASE(bounds_flooded),
+	KUNIT_CASE_SLOW(bounds_flooded),
 	KUNIT_CASE(bounds_bursts),
 	KUNIT_CASE(bounds_shared),
 	KUNIT_CASE(bounds_behind),

@@ -116,7 +116,7 @@ static void close_deaf(struct kunit *test)
 
 static struct kunit_case close_cases[] = {
 	KUNIT_CASE(close_owed),
-	KUNIT_CASE(close_deaf),
+	KUNIT_CASE_SLOW(close_deaf),
 	{}
 };
 

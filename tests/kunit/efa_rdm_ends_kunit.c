@@ -329,8 +329,8 @@ static void ends_held(struct kunit *test)
 
 static struct kunit_case ends_cases[] = {
 	KUNIT_CASE(ends_held),
-	KUNIT_CASE_PARAM(ends_anywhere, carrier_gen_params),
-	KUNIT_CASE_PARAM(ends_cancelled, carrier_gen_params),
+	KUNIT_CASE_PARAM_ATTR(ends_anywhere, carrier_gen_params, { .speed = KUNIT_SPEED_SLOW }),
+	KUNIT_CASE_PARAM_ATTR(ends_cancelled, carrier_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };
 

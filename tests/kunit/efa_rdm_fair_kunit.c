@@ -330,7 +330,7 @@ static void fair_rates(struct kunit *test)
 }
 
 static struct kunit_case fair_cases[] = {
-	KUNIT_CASE(fair_rates),
+	KUNIT_CASE_SLOW(fair_rates),
 	{}
 };
 

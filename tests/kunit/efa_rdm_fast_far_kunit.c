@@ -559,7 +559,7 @@ static struct kunit_case fast_far_cases[] = {
 	KUNIT_CASE(fast_far_long_key),
 	KUNIT_CASE(fast_far_refused),
 	KUNIT_CASE(fast_far_busy),
-	KUNIT_CASE(fast_far_ends),
+	KUNIT_CASE_SLOW(fast_far_ends),
 	KUNIT_CASE(fast_far_doorbell),
 	KUNIT_CASE(fast_far_not_ready),
 	KUNIT_CASE(fast_far_packets),

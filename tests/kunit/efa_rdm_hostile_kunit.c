@@ -268,7 +268,7 @@ static struct kunit_case hostile_cases[] = {
 	KUNIT_CASE(hostile_flood),
 	KUNIT_CASE(hostile_receipts),
 	KUNIT_CASE(hostile_early),
-	KUNIT_CASE(hostile_device),
+	KUNIT_CASE_SLOW(hostile_device),
 	{}
 };
 

@@ -626,7 +626,7 @@ static void identity_full(struct kunit *test)
 }
 
 static struct kunit_case identity_cases[] = {
-	KUNIT_CASE(identity_attacks),
+	KUNIT_CASE_SLOW(identity_attacks),
 	KUNIT_CASE(identity_shared),
 	KUNIT_CASE(identity_unseated),
 	KUNIT_CASE(identity_unseated_by_answer),

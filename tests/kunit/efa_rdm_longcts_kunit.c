@@ -674,7 +674,7 @@ static struct kunit_case longcts_cases[] = {
 	KUNIT_CASE(longcts_grants),
 	KUNIT_CASE(longcts_data),
 	KUNIT_CASE(longcts_not_ready),
-	KUNIT_CASE(longcts_dies),
+	KUNIT_CASE_SLOW(longcts_dies),
 	KUNIT_CASE(longcts_silent),
 	KUNIT_CASE(longcts_silent_later),
 	KUNIT_CASE(longcts_silent_inject),

@@ -706,7 +706,7 @@ static struct kunit_case longread_cases[] = {
 	KUNIT_CASE(longread_no_nack),
 	KUNIT_CASE(longread_runt),
 	KUNIT_CASE(longread_runt_nack),
-	KUNIT_CASE(longread_dies),
+	KUNIT_CASE_SLOW(longread_dies),
 	KUNIT_CASE(longread_removed),
 	KUNIT_CASE(longread_revoked),
 	KUNIT_CASE(longread_options),

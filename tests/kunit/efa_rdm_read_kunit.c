@@ -644,7 +644,7 @@ static struct kunit_case read_cases[] = {
 	KUNIT_CASE(read_eors_overdue),
 	KUNIT_CASE(read_false_eor),
 	KUNIT_CASE(read_stale_id),
-	KUNIT_CASE(read_rough),
+	KUNIT_CASE_SLOW(read_rough),
 	{}
 };
 

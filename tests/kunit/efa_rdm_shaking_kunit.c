@@ -384,7 +384,7 @@ static struct kunit_case shaking_cases[] = {
 	KUNIT_CASE(shaking_inject),
 	KUNIT_CASE(shaking_never),
 	KUNIT_CASE(shaking_late),
-	KUNIT_CASE_PARAM(shaking_anywhere, rnr_gen_params),
+	KUNIT_CASE_PARAM_ATTR(shaking_anywhere, rnr_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };
 

@@ -702,7 +702,7 @@ static struct kunit_case short_cases[] = {
 	KUNIT_CASE(short_wraps),
 	KUNIT_CASE(short_again),
 	KUNIT_CASE(short_backoff),
-	KUNIT_CASE(short_ends),
+	KUNIT_CASE_SLOW(short_ends),
 	KUNIT_CASE(short_refused),
 	KUNIT_CASE(short_unposted),
 	KUNIT_CASE(short_stale),

@@ -362,7 +362,7 @@ static void each_allocation(struct kunit *test)
 
 static struct kunit_case walk_cases[] = {
 	KUNIT_CASE_PARAM(each_call, opening_gen_params),
-	KUNIT_CASE_PARAM(each_allocation, opening_gen_params),
+	KUNIT_CASE_PARAM_ATTR(each_allocation, opening_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	{}
 };
 

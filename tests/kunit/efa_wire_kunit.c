@@ -647,7 +647,7 @@ static void wire_reasons(struct kunit *test)
 
 static struct kunit_case wire_cases[] = {
 	KUNIT_CASE(wire_there_and_back),
-	KUNIT_CASE(wire_each_length),
+	KUNIT_CASE_SLOW(wire_each_length),
 	KUNIT_CASE(wire_types_and_versions),
 	KUNIT_CASE(wire_flags),
 	KUNIT_CASE(wire_wrong_numbers),

@@ -486,7 +486,7 @@ static struct kunit_case hwfmt_cases[] = {
 	KUNIT_CASE(hwfmt_reg),
 	KUNIT_CASE(hwfmt_malformed),
 	KUNIT_CASE(hwfmt_malformed_completes),
-	KUNIT_CASE(hwfmt_ids_repeat),
+	KUNIT_CASE_SLOW(hwfmt_ids_repeat),
 	KUNIT_CASE(hwfmt_receive),
 	KUNIT_CASE(hwfmt_receive_in_time),
 	KUNIT_CASE_PARAM(hwfmt_completion, cq_shape_gen_params),

@@ -505,7 +505,7 @@ static void nomem_exit(struct kunit *test)
 
 static struct kunit_case nomem_cases[] = {
 	KUNIT_CASE_PARAM(nomem_command, command_gen_params),
-	KUNIT_CASE_PARAM(nomem_traffic, traffic_gen_params),
+	KUNIT_CASE_PARAM_ATTR(nomem_traffic, traffic_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE(nomem_storm),
 	KUNIT_CASE(nomem_for_good),
 	KUNIT_CASE(nomem_stopped),

@@ -496,7 +496,7 @@ static struct kunit_case eq_device_cases[] = {
 	KUNIT_CASE(eq_arrival_first),
 	KUNIT_CASE(eq_arrival_lost),
 	KUNIT_CASE(eq_removal_wakes),
-	KUNIT_CASE(eq_model),
+	KUNIT_CASE_SLOW(eq_model),
 	{}
 };
 

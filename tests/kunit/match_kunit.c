@@ -462,8 +462,8 @@ static void match_equal(struct kunit *test)
 static struct kunit_case match_cases[] = {
 	KUNIT_CASE_PARAM(match_model, match_seed_gen_params),
 	KUNIT_CASE(match_flags),
-	KUNIT_CASE(match_growth),
-	KUNIT_CASE(match_spread),
+	KUNIT_CASE_SLOW(match_growth),
+	KUNIT_CASE_SLOW(match_spread),
 	KUNIT_CASE(match_equal),
 	{}
 };

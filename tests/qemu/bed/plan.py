@@ -34,9 +34,9 @@ def accel(level, kernel, smp=2):
 
 
 def listed_suites():
-    lines = (re.sub(r"#.*", "", line).strip() for line in
-             SUITES.read_text().splitlines())
-    return [line for line in lines if line]
+    """{name: "", "slow" or "only-slow"}"""
+    lines = (re.sub(r"#.*", "", line).split() for line in SUITES.read_text().splitlines())
+    return {words[0]: "".join(words[1:]) for words in lines if words}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,8 +248,17 @@ def suite_modules(built):
 SUITES_OF = {"kunit-efa": "kefa_[!r]*", "kunit-rdm": "kefa_r*", "kunit-models": "kefa_rdm_*"}
 
 
+# Cases that are marked as slow have a boot of their own, after which the others needn't run them.
+SLOW = "kunit-slow"
+QUICK = ("kunit", "kunit-efa", "kunit-rdm")
+
+
 def suites_of(boot, listed):
     """The suites that must run in a boot."""
+    if boot == SLOW:
+        return [name for name, slow in listed.items() if slow]
+    if boot in QUICK:
+        listed = [name for name, slow in listed.items() if slow != "only-slow"]
     if boot in SUITES_OF:
         return fnmatch.filter(listed, SUITES_OF[boot])
     return [name for name in listed if boot != "kunit" or not name.startswith("kefa_")]
@@ -264,11 +273,14 @@ def suite_boots(built, at, only):
              "timeout": 1200}
     efa = tuple(name for name in modules if name == "efa_kunit")
     expedite = "rcupdate.rcu_expedited=1"
+    fast = f"{expedite} kunit.filter=speed>slow"
     only_some = {name: f"kunit.filter_glob={glob}" for name, glob in SUITES_OF.items()}
-    boots = (*(("check", Boot(name, suites=efa, cmdline=f"{expedite} {only_some[name]}", **quick))
+    boots = (*(("check", Boot(name, suites=efa, cmdline=f"{fast} {only_some[name]}", **quick))
                for name in ("kunit-rdm", "kunit-efa")),
              ("check", Boot("kunit", suites=tuple(n for n in modules if n not in efa),
-                            cmdline=expedite, **quick)),
+                            cmdline=fast, **quick)),
+             ("more", Boot(SLOW, suites=modules, cmdline=f"{expedite} kunit.filter=speed<=slow",
+                           **quick)),
              ("full", Boot("kunit-parallel", **common)),
              # All moments, and models with many more steps. A case may take minutes.
              ("full", Boot("kunit-models", suites=efa, timeout=3600,
