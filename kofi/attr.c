@@ -170,6 +170,10 @@ MEMBERS(link, "fi_link_attr",
 	LINK(address, STR), LINK(mtu, NUM), LINK(speed, NUM), LINK(up, ENUM, WITH(links)),
 	LINK(network_type, STR));
 
+#define LEFT(...) FIELD(fi_left_attr, __VA_ARGS__)
+MEMBERS(left, "fi_left_attr",
+	LEFT(queue_pairs, NUM), LEFT(regions, NUM), LEFT(address_handles, NUM));
+
 #define INFO(...) FIELD(fi_info, __VA_ARGS__)
 MEMBERS(info, "fi_info",
 	INFO(caps, BITS, WITH(caps), .rule = KOFI_SUBSET), INFO(mode, BITS, WITH(modes)),

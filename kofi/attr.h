@@ -97,7 +97,7 @@ extern const struct kofi_name kofi_caps[], kofi_op_flags[], kofi_cq_flags[],
 
 extern const struct kofi_struct kofi_tx_struct, kofi_rx_struct, kofi_ep_struct,
 	kofi_domain_struct, kofi_fabric_struct, kofi_device_struct,
-	kofi_link_struct, kofi_info_struct;
+	kofi_link_struct, kofi_left_struct, kofi_info_struct;
 
 u64 kofi_field_get(const struct kofi_field *field, const void *data);
 void kofi_field_text(const struct kofi_field *field, const void *data, char *buf, size_t len);

@@ -386,6 +386,31 @@ int fi_control(struct fid *fid, int command, void *arg)
 EXPORT_SYMBOL_NS_GPL(fi_control, KOFI);
 
 /**
+ * fi_open_ops() - get a provider's calls that others don't have
+ * @fid: the object
+ * @name: name of the vector, from the provider's header
+ * @flags: 0
+ * @ops: takes the vector, of the type that the provider's header names. It belongs to the
+ *	provider, and is valid until the object is closed
+ * @context: passed on to the provider
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL, -FI_EBADFLAGS, -EDEADLK, -ENODEV; -EOPNOTSUPP if the provider has no such
+ * vector for the object.
+ */
+int fi_open_ops(struct fid *fid, const char *name, u64 flags, void **ops, void *context)
+{
+	int ret = kofi_enter(fid, FI_CLASS_UNSPEC) ?: kofi_check(name && ops, flags);
+
+	if (ret)
+		return ret;
+	if (!fid->ops->ops_open)
+		return -EOPNOTSUPP;
+	return fid->ops->ops_open(fid, name, flags, ops, context);
+}
+EXPORT_SYMBOL_NS_GPL(fi_open_ops, KOFI);
+
+/**
  * fi_cancel() - cancel an operation
  * @fid: the endpoint
  * @context: context of the operation

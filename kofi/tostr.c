@@ -137,6 +137,7 @@ static void print_nic(struct seq_buf *s, int level, const struct fid_nic *nic)
 	seq_buf_printf(s, "%*snic:\n", level * KOFI_INDENT, "");
 	print_struct(s, level + 1, &kofi_device_struct, &nic->device_attr);
 	print_struct(s, level + 1, &kofi_link_struct, &nic->link_attr);
+	print_struct(s, level + 1, &kofi_left_struct, &nic->left_attr);
 }
 
 static void print_info(struct seq_buf *s, const struct fi_info *info)

@@ -453,13 +453,31 @@ struct fi_link_attr {
 };
 
 /**
+ * struct fi_left_attr - objects that the network device has left (kernel only)
+ * @queue_pairs: queue pairs that can still be created, one for each enabled endpoint and one for
+ *	each domain
+ * @regions: memory regions
+ * @address_handles: address handles, in each domain one for each device that it has peers on
+ *
+ * The provider counts its own objects. Those of other users of the device, such as processes,
+ * take from the same limits, so that there may be fewer.
+ */
+struct fi_left_attr {
+	size_t	queue_pairs;
+	size_t	regions;
+	size_t	address_handles;
+};
+
+/**
  * struct fid_nic - the network device behind an entry, fi_nic(3)
  * @device_attr: identity
  * @link_attr: link
+ * @left_attr: objects left when the entry was made (kernel only)
  */
 struct fid_nic {
 	struct fi_device_attr	device_attr;
 	struct fi_link_attr	link_attr;
+	struct fi_left_attr	left_attr;
 };
 
 /**
@@ -596,6 +614,7 @@ int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 	      void *context);
 int fi_close(struct fid *fid);
 int fi_control(struct fid *fid, int command, void *arg);
+int fi_open_ops(struct fid *fid, const char *name, u64 flags, void **ops, void *context);
 
 char *fi_tostr_r(char *buf, size_t len, const void *data, enum fi_type type);
 char *fi_tostr(const void *data, enum fi_type type);

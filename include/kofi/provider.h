@@ -94,11 +94,13 @@ u64 kofi_ep_caps(u64 caps, u64 all);
  * @control: commands of fi_control(), for endpoints also FI_ENABLE and FI_DISABLE. FI_DISABLE
  *	comes only after FI_ENABLE, but may come repeatedly, also during and after the removal of
  *	the device; when it returns 0, no operation is outstanding
+ * @ops_open: see fi_open_ops(); the vector that it returns is valid until the object is closed
  */
 struct fi_ops {
 	int (*close)(struct fid *fid);
 	int (*bind)(struct fid *fid, struct fid *bfid, u64 flags);
 	int (*control)(struct fid *fid, int command, void *arg);
+	int (*ops_open)(struct fid *fid, const char *name, u64 flags, void **ops, void *context);
 };
 
 /**

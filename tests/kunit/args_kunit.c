@@ -474,6 +474,8 @@ static void other_args(struct kunit *test)
 {
 	struct scene *s = new_scene(test);
 	struct fid *cq = &s->set.cq->fid, *ep = &s->set.ep->fid;
+	static const char name[] = "ops";
+	void *vector;
 
 	REFUSED(test, s->fake, FAKE_CONTROL, -EINVAL,
 		fi_control(cq, FI_ENABLE, NULL));
@@ -485,6 +487,13 @@ static void other_args(struct kunit *test)
 	/* The core's own queues have no commands. */
 	KUNIT_EXPECT_EQ(test, fi_control(&s->set.eq->fid, 0x10007, CTX),
 			-EOPNOTSUPP);
+
+	REFUSED(test, s->fake, FAKE_OPS_OPEN, -EINVAL, fi_open_ops(ep, NULL, 0, &vector, CTX));
+	REFUSED(test, s->fake, FAKE_OPS_OPEN, -EINVAL, fi_open_ops(ep, name, 0, NULL, CTX));
+	REFUSED(test, s->fake, FAKE_OPS_OPEN, -FI_EBADFLAGS,
+		fi_open_ops(ep, name, 1, &vector, CTX));
+	KUNIT_EXPECT_EQ(test, fi_open_ops(ep, name, 0, &vector, CTX), 0);
+	ARRIVED(test, s->fake, FAKE_OPS_OPEN, ep, A(name), 0, A(&vector), A(CTX));
 
 	s->fake->call[FAKE_CANCEL].ret = -ENOENT;
 	KUNIT_EXPECT_EQ(test, fi_cancel(ep, CTX), -ENOENT);

@@ -82,6 +82,7 @@ static int call_##name(struct fid *fid, struct scene *scene)		\
 static fi_addr_t addr;
 static size_t len;
 static char text[8];
+static void *vector;
 
 CALLS(domain_bind, fi_domain_bind(TO(domain, fid), &scene->set.eq->fid, 0))
 CALLS(ep_bind, fi_ep_bind(TO(ep, fid), &scene->set.eq->fid, 0))
@@ -100,6 +101,7 @@ CALLS(av_lookup, fi_av_lookup(TO(av, fid), 7, text, &len))
 /* The call can't return an errno. */
 CALLS(av_straddr, fi_av_straddr(TO(av, fid), memory, text, &len) ? 0 : -EDOM)
 CALLS(control, fi_control(fid, COMMAND, CTX))
+CALLS(open_ops, fi_open_ops(fid, "ops", 0, &vector, CTX))
 
 /**
  * struct control - a control call
@@ -151,6 +153,7 @@ static const struct control controls[] = {
 	ROW(av_lookup, AV, LOOKUP),
 	ROW(av_straddr, AV, STRADDR, .mute = true),
 	ROW(control, UNSPEC, CONTROL),
+	ROW(open_ops, UNSPEC, OPS_OPEN),
 #undef ROW
 };
 

@@ -32,6 +32,7 @@ enum kofi_fake_op {
 	FAKE_CLOSE,
 	FAKE_BIND,
 	FAKE_CONTROL,
+	FAKE_OPS_OPEN,
 	/* address vectors */
 	FAKE_INSERT,
 	FAKE_REMOVE,

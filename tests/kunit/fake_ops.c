@@ -98,10 +98,17 @@ static int fake_control(struct fid *fid, int command, void *arg)
 			  A(command), A(arg));
 }
 
+static int fake_ops_open(struct fid *fid, const char *name, u64 flags, void **ops, void *context)
+{
+	return fake_enter(kofi_fake_obj(fid)->fake, FAKE_OPS_OPEN, fid, A(name), flags, A(ops),
+			  A(context));
+}
+
 static const struct fi_ops fake_fid_ops = {
 	.close		= fake_close,
 	.bind		= fake_bind,
 	.control	= fake_control,
+	.ops_open	= fake_ops_open,
 };
 
 /* Address vectors */

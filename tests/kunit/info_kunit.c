@@ -33,6 +33,7 @@ static struct fid_nic *new_nic(struct kunit *test)
 	nic->link_attr.speed = 100000000000ULL;
 	nic->link_attr.up = true;
 	nic->link_attr.network_type = kstrdup("type", GFP_KERNEL);
+	nic->left_attr.regions = 7;
 	return nic;
 }
 
@@ -98,6 +99,7 @@ static void expect_nic_copied(struct kunit *test, const struct fid_nic *copy,
 			  from->link_attr.address);
 	expect_str_copied(test, copy->link_attr.network_type,
 			  from->link_attr.network_type);
+	KUNIT_EXPECT_MEMEQ(test, &copy->left_attr, &from->left_attr, sizeof(from->left_attr));
 	KUNIT_EXPECT_EQ(test, copy->link_attr.mtu, from->link_attr.mtu);
 	KUNIT_EXPECT_EQ(test, copy->link_attr.speed, from->link_attr.speed);
 	KUNIT_EXPECT_EQ(test, copy->link_attr.up, from->link_attr.up);

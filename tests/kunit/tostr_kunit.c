@@ -160,6 +160,7 @@ static struct fid_nic nic = {
 		.address = "fe80::1", .mtu = 601, .speed = 602, .up = true,
 		.network_type = "EFA",
 	},
+	.left_attr = { .queue_pairs = 603, .regions = 604, .address_handles = 605 },
 };
 
 static u8 address[] = { 0x00, 0x01, 0xfe, 0xff };
@@ -209,7 +210,9 @@ static struct fid fid = { .fclass = FI_CLASS_CNTR };
 	"nic:", "fi_device_attr:", "name: n", "device_id: 0xefa1",	\
 	"device_version: v", "vendor_id: 0x1d0f", "driver: efa",	\
 	"firmware: f", "fi_link_attr:", "address: fe80::1", "mtu: 601",	\
-	"speed: 602", "up: FI_LINK_UP", "network_type: EFA"
+	"speed: 602", "up: FI_LINK_UP", "network_type: EFA",		\
+	"fi_left_attr:", "queue_pairs: 603", "regions: 604",		\
+	"address_handles: 605"
 
 static const struct structure {
 	const char *desc;
