@@ -31,9 +31,16 @@
  *	both ends' devices can; if false, they go by packets. The default is true if
  *	the device can read; setting it on another device fails with -EOPNOTSUPP. Set it
  *	before fi_enable(), else -FI_EOPBADSTATE. fi_efa(7)
+ * @FI_OPT_EFA_SENDRECV_IN_ORDER_ALIGNED_128_BYTES: bool: the device receives each aligned block of
+ *	128 bytes in order. The driver's kernel verbs can't be asked for it, so it is false, and
+ *	setting it fails with -EOPNOTSUPP. fi_efa(7)
+ * @FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES: bool: the same for the device's writes
  * @FI_OPT_EFA_HOMOGENEOUS_PEERS: bool, fabric efa: all peers have the features of this
  *	endpoint, so that the first operation doesn't wait for a handshake. The default is
  *	false. Set it before fi_enable(), else -FI_EOPBADSTATE. fi_efa(7)
+ * @FI_OPT_EFA_USE_UNSOLICITED_WRITE_RECV: bool: writes with data take no receive. The driver's
+ *	kernel verbs have no such queue pairs, so it is false, and setting it fails with
+ *	-EOPNOTSUPP. fi_efa(7)
  *
  * The numbers are libfabric's.
  */
@@ -43,7 +50,10 @@ enum fi_efa_option {
 	FI_OPT_EFA_EMULATED_WRITE = -FI_PROV_SPECIFIC_EFA + 2,
 	FI_OPT_EFA_EMULATED_ATOMICS = -FI_PROV_SPECIFIC_EFA + 3,
 	FI_OPT_EFA_USE_DEVICE_RDMA = -FI_PROV_SPECIFIC_EFA + 4,
+	FI_OPT_EFA_SENDRECV_IN_ORDER_ALIGNED_128_BYTES = -FI_PROV_SPECIFIC_EFA + 5,
+	FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES = -FI_PROV_SPECIFIC_EFA + 6,
 	FI_OPT_EFA_HOMOGENEOUS_PEERS = -FI_PROV_SPECIFIC_EFA + 7,
+	FI_OPT_EFA_USE_UNSOLICITED_WRITE_RECV = -FI_PROV_SPECIFIC_EFA + 8,
 };
 
 #define FI_EFA_RNR_INFINITE	7
@@ -69,5 +79,43 @@ struct fi_efa_addr {
 };
 
 static_assert(sizeof(struct fi_efa_addr) == 32);
+
+struct fid_mr;
+
+/* Name of struct fi_efa_ops_domain for fi_open_ops() of a domain. */
+#define FI_EFA_DOMAIN_OPS	"efa domain ops"
+
+/* Bits of fi_efa_mr_attr.ic_id_validity. */
+enum {
+	FI_EFA_MR_ATTR_RECV_IC_ID	= 1 << 0,
+	FI_EFA_MR_ATTR_RDMA_READ_IC_ID	= 1 << 1,
+	FI_EFA_MR_ATTR_RDMA_RECV_IC_ID	= 1 << 2,
+};
+
+/**
+ * struct fi_efa_mr_attr - EFA's attributes of a memory region, fi_efa(7)
+ * @ic_id_validity: bits FI_EFA_MR_ATTR_* of the following members that are valid; 0 with all of
+ *	today's drivers, whose kernel verbs don't tell these numbers
+ * @recv_ic_id: interconnect by which the device reaches the memory for receives
+ * @rdma_read_ic_id: interconnect for reads by RDMA
+ * @rdma_recv_ic_id: interconnect for a peer's writes by RDMA
+ */
+struct fi_efa_mr_attr {
+	u16	ic_id_validity;
+	u16	recv_ic_id;
+	u16	rdma_read_ic_id;
+	u16	rdma_recv_ic_id;
+};
+
+/**
+ * struct fi_efa_ops_domain - calls of EFA's domains that others don't have
+ * @query_mr: describe a region of the domain. Process context; doesn't sleep. Returns 0, or
+ *	-EINVAL if @mr is no region or @attr is NULL. fi_efa(7)
+ *
+ * fi_open_ops() of a domain returns this vector for FI_EFA_DOMAIN_OPS.
+ */
+struct fi_efa_ops_domain {
+	int (*query_mr)(struct fid_mr *mr, struct fi_efa_mr_attr *attr);
+};
 
 #endif /* KOFI_EFA_EXT_H */

@@ -38,7 +38,7 @@ static struct kefa_ah *kefa_ah_create(struct kefa_domain *dom, const u8 *gid)
 	ah->dom = dom;
 	ah->slid = KEFA_NO_SLID;
 	memcpy(ah->gid, gid, sizeof(ah->gid));
-	ah->ah = kefa_hw_ah_create(dom->pd, gid);
+	ah->ah = kefa_create_ah(&dom->refused, dom->pd, gid);
 	trace_kefa_ah(dom->dev->name, gid, true, PTR_ERR_OR_ZERO(ah->ah));
 	if (IS_ERR(ah->ah)) {
 		ret = PTR_ERR(ah->ah);

@@ -16,12 +16,6 @@
 #include "destroy.h"
 #include "dev.h"
 
-enum kefa_kind {
-	KEFA_QP,
-	KEFA_MR,
-	KEFA_AH,
-};
-
 /**
  * struct kefa_aside - an object that the device refused to destroy
  * @list: in kefa_refused.list; under kefa_dev.lock
@@ -46,7 +40,7 @@ static const char * const kefa_kind_name[] = {
 	[KEFA_AH]	= "address handle",
 };
 
-static int kefa_aside_destroy(struct kefa_aside *obj)
+static int kefa_aside_command(struct kefa_aside *obj)
 {
 	switch (obj->kind) {
 	case KEFA_QP:
@@ -56,6 +50,15 @@ static int kefa_aside_destroy(struct kefa_aside *obj)
 	default:
 		return kefa_hw_ah_destroy(obj->ah);
 	}
+}
+
+static int kefa_aside_destroy(struct kefa_dev *dev, struct kefa_aside *obj)
+{
+	int ret = kefa_aside_command(obj);
+
+	if (!ret)
+		atomic_dec(&dev->used[obj->kind]);
+	return ret;
 }
 
 /*
@@ -116,9 +119,9 @@ static int kefa_destroy(struct kefa_refused *refused, struct kefa_aside *obj)
 {
 	int ret;
 
-	ret = kefa_aside_destroy(obj);
+	ret = kefa_aside_destroy(refused->dev, obj);
 	if (ret && !kefa_cmd_dead(ret))
-		ret = kefa_aside_destroy(obj);
+		ret = kefa_aside_destroy(refused->dev, obj);
 	if (!ret)
 		return 0;
 	if (obj->kind == KEFA_QP)
@@ -148,6 +151,8 @@ int kefa_create_qp(struct kefa_refused *refused, struct kefa_hw_qp *hq,
 	if (!refused->dev->rnr_retry_ok)
 		can.rnr_retry = KEFA_RNR_UNSET;
 	ret = kefa_hw_qp_create(hq, &can);
+	if (!ret || hq->qp)
+		atomic_inc(&refused->dev->used[KEFA_QP]);
 	if (ret && hq->qp)
 		kefa_destroy_qp(refused, hq);
 	return ret;
@@ -170,6 +175,42 @@ int kefa_destroy_qp(struct kefa_refused *refused, struct kefa_hw_qp *hq)
 	hq->qp = NULL;
 	hq->cq = NULL;
 	return kefa_destroy(refused, &obj);
+}
+
+/**
+ * kefa_create_mr() - create a memory region
+ * @refused: refused objects of its protection domain
+ * @pd: the protection domain
+ * @pages: maximum number of pages of the region
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ * Return: the region, or the device's error as ERR_PTR.
+ */
+struct ib_mr *kefa_create_mr(struct kefa_refused *refused, struct ib_pd *pd, u32 pages)
+{
+	struct ib_mr *mr = kefa_hw_mr_create(pd, pages);
+
+	if (!IS_ERR(mr))
+		atomic_inc(&refused->dev->used[KEFA_MR]);
+	return mr;
+}
+
+/**
+ * kefa_create_ah() - create an address handle
+ * @refused: refused objects of its protection domain
+ * @pd: the protection domain
+ * @gid: GID of the peers' device
+ *
+ * Context: Process context, under kefa_dev.lock; sleeps.
+ * Return: the address handle, or the device's error as ERR_PTR.
+ */
+struct ib_ah *kefa_create_ah(struct kefa_refused *refused, struct ib_pd *pd, const u8 *gid)
+{
+	struct ib_ah *ah = kefa_hw_ah_create(pd, gid);
+
+	if (!IS_ERR(ah))
+		atomic_inc(&refused->dev->used[KEFA_AH]);
+	return ah;
 }
 
 /**
@@ -240,7 +281,7 @@ void kefa_refused_retry(struct kefa_refused *refused)
 	if (refused->dev->dead)
 		return;
 	list_for_each_entry_safe(obj, next, &refused->list, list)
-		if (!kefa_aside_destroy(obj))
+		if (!kefa_aside_destroy(refused->dev, obj))
 			kefa_aside_del(refused, obj);
 }
 

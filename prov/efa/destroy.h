@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Destruction of objects of the device: destroy.c. */
+/* Creation and destruction of objects of the device: destroy.c. */
 #ifndef KEFA_DESTROY_H
 #define KEFA_DESTROY_H
 
@@ -42,6 +42,8 @@ void kefa_refused_retry(struct kefa_refused *refused);
 void kefa_refused_abandon(struct kefa_refused *refused);
 int kefa_create_qp(struct kefa_refused *refused, struct kefa_hw_qp *hq,
 		   const struct kefa_hw_qp_attr *attr);
+struct ib_mr *kefa_create_mr(struct kefa_refused *refused, struct ib_pd *pd, u32 pages);
+struct ib_ah *kefa_create_ah(struct kefa_refused *refused, struct ib_pd *pd, const u8 *gid);
 int kefa_destroy_qp(struct kefa_refused *refused, struct kefa_hw_qp *hq);
 int kefa_destroy_mr(struct kefa_refused *refused, struct ib_mr *mr);
 int kefa_destroy_ah(struct kefa_refused *refused, struct ib_ah *ah);

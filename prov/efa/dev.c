@@ -106,7 +106,7 @@ static int kefa_fabric_info(const struct kefa_pick *pick,
 	list_for_each_entry(dev, &kefa_devs, list) {
 		if (!kefa_dev_picked(dev, pick) || (fabric->offered && !fabric->offered(dev)))
 			continue;
-		**last = kefa_info(dev, fabric);
+		**last = kefa_info(dev, fabric, pick);
 		if (!**last)
 			return -ENOMEM;
 		*last = &(**last)->next;

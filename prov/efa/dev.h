@@ -3,6 +3,7 @@
 #ifndef KEFA_DEV_H
 #define KEFA_DEV_H
 
+#include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/minmax.h>
@@ -20,6 +21,14 @@ struct dentry;
 
 /* Largest inject, unless the device's messages are shorter. */
 #define KEFA_INJECT	SZ_4K
+
+/* Kinds of objects of the device of which it has a limited number. */
+enum kefa_kind {
+	KEFA_QP,
+	KEFA_MR,
+	KEFA_AH,
+	KEFA_KINDS,
+};
 
 enum kefa_dev_state {
 	KEFA_DEV_PROBING,
@@ -58,6 +67,8 @@ enum kefa_dev_state {
  * @rx_depth: maximum depth of a receive queue
  * @max_qp: maximum number of queue pairs
  * @max_mr: maximum number of memory regions
+ * @max_ah: maximum number of address handles
+ * @used: number of objects that the provider has created and the device hasn't destroyed
  * @max_mr_pages: maximum number of pages of a region
  * @page_size_cap: page sizes that the device supports, as bits
  * @page_sizes: page sizes that regions use, as bits
@@ -100,6 +111,8 @@ struct kefa_dev {
 	u32				rx_depth;
 	u32				max_qp;
 	u32				max_mr;
+	u32				max_ah;
+	atomic_t			used[KEFA_KINDS];
 	u32				max_mr_pages;
 	u64				page_size_cap;
 	u64				page_sizes;
@@ -139,10 +152,14 @@ struct kefa_dev *kefa_dev_find_any(const char *name);
  * struct kefa_pick - the devices that a caller of fi_getinfo() asks for
  * @name: name of the device, or NULL for any
  * @gid: GID of the device, or NULL for any
+ * @tx_size: least size of the send queue, or 0
+ * @rx_size: least size of the receive queue, or 0
  */
 struct kefa_pick {
 	const char	*name;
 	const u8	*gid;
+	size_t		tx_size;
+	size_t		rx_size;
 };
 
 int kefa_devs_info(const struct kefa_pick *pick, struct fi_info **list);
@@ -208,7 +225,8 @@ int kefa_probe_dev(struct kefa_dev *dev);
 
 struct kefa_fabric_kind;
 
-struct fi_info *kefa_info(const struct kefa_dev *dev, const struct kefa_fabric_kind *fabric);
+struct fi_info *kefa_info(const struct kefa_dev *dev, const struct kefa_fabric_kind *fabric,
+			  const struct kefa_pick *pick);
 int kefa_getinfo(u32 version, const char *node, const char *service, u64 flags,
 		 const struct fi_info *hints, struct fi_info **info);
 

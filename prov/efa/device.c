@@ -202,6 +202,7 @@ static int kefa_dev_read(struct kefa_dev *dev, struct ib_device *ibdev)
 	dev->rx_depth = kefa_min_depth(attrs->max_qp_wr / KEFA_MAX_SGE);
 	dev->max_qp = attrs->max_qp;
 	dev->max_mr = attrs->max_mr;
+	dev->max_ah = attrs->max_ah;
 	dev->max_mr_pages = clamp_t(u64, attrs->max_mr_size / PAGE_SIZE, 1,
 				    1 << (KEFA_MR_ORDERS - 1));
 	dev->page_size_cap = attrs->page_size_cap &

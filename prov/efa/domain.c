@@ -132,8 +132,31 @@ static int kefa_domain_close(struct fid *fid)
 	return 0;
 }
 
+/* The driver's kernel verbs don't tell by which interconnect the device reaches memory. */
+static int kefa_query_mr(struct fid_mr *mr, struct fi_efa_mr_attr *attr)
+{
+	if (!mr || mr->fid.fclass != FI_CLASS_MR || !attr)
+		return -EINVAL;
+	*attr = (struct fi_efa_mr_attr){ };
+	return 0;
+}
+
+static int kefa_domain_ops_open(struct fid *fid, const char *name, u64 flags, void **ops,
+				void *context)
+{
+	static const struct fi_efa_ops_domain kefa_ops = {
+		.query_mr = kefa_query_mr,
+	};
+
+	if (strcmp(name, FI_EFA_DOMAIN_OPS))
+		return -EOPNOTSUPP;
+	*ops = (void *)&kefa_ops;
+	return 0;
+}
+
 static const struct fi_ops kefa_domain_fid_ops = {
-	.close = kefa_domain_close,
+	.close		= kefa_domain_close,
+	.ops_open	= kefa_domain_ops_open,
 };
 
 static void kefa_domain_vector_mask(struct fid_domain *domain,

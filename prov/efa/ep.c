@@ -320,6 +320,53 @@ int kefa_set_rnr(struct kefa_ep *ep, u32 *option, size_t value, u32 max, u32 any
 	return ret;
 }
 
+/* Return: whether an option of type bool needs what the driver's kernel verbs can't do. */
+static bool kefa_opt_unable(int optname)
+{
+	return optname == FI_OPT_EFA_SENDRECV_IN_ORDER_ALIGNED_128_BYTES ||
+	       optname == FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES ||
+	       optname == FI_OPT_EFA_USE_UNSOLICITED_WRITE_RECV;
+}
+
+/**
+ * kefa_ep_getopt() - get an option that is in a table, or that all endpoints of EFA have
+ * @opts: the table
+ * @n: number of entries
+ * @optname: name of the option
+ * @optval: takes the value
+ * @optlen: length of @optval; takes the option's
+ *
+ * Context: Process context.
+ * Return: 0, -ENOPROTOOPT, -FI_ETOOSMALL.
+ */
+int kefa_ep_getopt(const struct kofi_opt *opts, size_t n, int optname, void *optval,
+		   size_t *optlen)
+{
+	const bool no = false;
+
+	if (kefa_opt_unable(optname))
+		return kofi_copy_out(optval, optlen, &no, sizeof(no));
+	return kofi_getopt(opts, n, optname, optval, optlen);
+}
+
+/**
+ * kefa_ep_setopt() - set an option that all endpoints of EFA have
+ * @optname: name of the option
+ * @optval: the value
+ * @optlen: length of @optval
+ *
+ * Context: Process context.
+ * Return: 0, -EINVAL, -ENOPROTOOPT, -EOPNOTSUPP.
+ */
+int kefa_ep_setopt(int optname, const void *optval, size_t optlen)
+{
+	if (!kefa_opt_unable(optname))
+		return -ENOPROTOOPT;
+	if (optlen != sizeof(bool))
+		return -EINVAL;
+	return *(const bool *)optval ? -EOPNOTSUPP : 0;
+}
+
 static int kefa_getname(struct fid *fid, void *addr, size_t *addrlen)
 {
 	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);

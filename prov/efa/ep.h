@@ -302,6 +302,9 @@ int kefa_ep_bind(struct fid *fid, struct fid *bfid, u64 flags);
 int kefa_ep_await(struct kefa_ep *ep, bool (*busy)(struct kefa_ep *ep, const void *arg),
 		  const void *arg, unsigned int timeout_ms);
 int kefa_ep_control(struct fid *fid, int command, void *arg);
+int kefa_ep_getopt(const struct kofi_opt *opts, size_t n, int optname, void *optval,
+		   size_t *optlen);
+int kefa_ep_setopt(int optname, const void *optval, size_t optlen);
 int kefa_set_rnr(struct kefa_ep *ep, u32 *option, size_t value, u32 max, u32 any);
 void kefa_ep_halt(struct kefa_ep *ep, int err);
 void kefa_ep_teardown(struct kefa_ep *ep);

@@ -54,6 +54,12 @@ struct kefa_entry {
 	char			address[40];
 };
 
+/* Another user of the device doesn't reduce its limits, which are never below what is used here. */
+static size_t kefa_left(const struct kefa_dev *dev, enum kefa_kind kind, u32 max)
+{
+	return max - min_t(u32, max, atomic_read(&dev->used[kind]));
+}
+
 static void kefa_info_nic(const struct kefa_dev *dev, struct kefa_entry *e)
 {
 	snprintf(e->id, sizeof(e->id), "0x%04x", (u16)dev->part_id);
@@ -73,6 +79,11 @@ static void kefa_info_nic(const struct kefa_dev *dev, struct kefa_entry *e)
 			.up		= true,
 			.network_type	= "Ethernet",
 		},
+		.left_attr = {
+			.queue_pairs	 = kefa_left(dev, KEFA_QP, dev->max_qp),
+			.regions	 = kefa_left(dev, KEFA_MR, dev->max_mr),
+			.address_handles = kefa_left(dev, KEFA_AH, dev->max_ah),
+		},
 	};
 }
 
@@ -80,11 +91,16 @@ static void kefa_info_nic(const struct kefa_dev *dev, struct kefa_entry *e)
  * kefa_info() - describe a device
  * @dev: the device
  * @fabric: the fabric to describe it for
+ * @pick: what the caller asks for
+ *
+ * A queue's size is the fabric's default, or what the caller asks for beyond that, as far as the
+ * device has it.
  *
  * Context: Process context; sleeps.
  * Return: the entry, for fi_freeinfo(), or NULL without memory.
  */
-struct fi_info *kefa_info(const struct kefa_dev *dev, const struct kefa_fabric_kind *fabric)
+struct fi_info *kefa_info(const struct kefa_dev *dev, const struct kefa_fabric_kind *fabric,
+			  const struct kefa_pick *pick)
 {
 	struct kefa_entry *e = kzalloc(sizeof(*e), GFP_KERNEL);
 	struct fi_info *info;
@@ -107,6 +123,8 @@ struct fi_info *kefa_info(const struct kefa_dev *dev, const struct kefa_fabric_k
 		.nic		= &e->nic,
 	};
 	fabric->info(dev, &e->info);
+	e->tx.size = max(e->tx.size, min_t(size_t, pick->tx_size, dev->tx_depth));
+	e->rx.size = max(e->rx.size, min_t(size_t, pick->rx_size, dev->rx_depth));
 	e->info.mode = e->rx.mode;
 	info = fi_dupinfo(&e->info);
 	kfree(e);
@@ -164,6 +182,10 @@ static int kefa_query_read(struct kefa_query *query, const char *node, const cha
 		return -ENODATA;
 	if (src)
 		query->pick.gid = src->gid;
+	if (hints && hints->tx_attr)
+		query->pick.tx_size = hints->tx_attr->size;
+	if (hints && hints->rx_attr)
+		query->pick.rx_size = hints->rx_attr->size;
 	if (!node)
 		return 0;
 	parsed = kefa_addr_parse(node, local, &query->node);

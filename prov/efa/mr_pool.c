@@ -69,7 +69,7 @@ static struct kefa_frmr *kefa_pool_make(struct kefa_domain *dom, u32 order)
 	INIT_LIST_HEAD(&fr->list);
 	fr->order = order;
 	fr->pages = pages;
-	fr->mr = kefa_hw_mr_create(dom->pd, pages);
+	fr->mr = kefa_create_mr(&dom->refused, dom->pd, pages);
 	trace_kefa_refill(dom->dev->name, pages, dom->nfrmrs,
 			  PTR_ERR_OR_ZERO(fr->mr));
 	if (IS_ERR(fr->mr)) {

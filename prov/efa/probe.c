@@ -254,7 +254,7 @@ static int kefa_probe_way(struct kefa_probe *probe, u64 page_sizes, bool raw)
 	sg_dma_len(&probe->sg) = len;
 	fr->pages = kefa_pages(&probe->sg, 1,
 			       kefa_page_size(dev, &probe->sg, 1, len));
-	fr->mr = kefa_hw_mr_create(probe->pd, fr->pages);
+	fr->mr = kefa_create_mr(&probe->refused, probe->pd, fr->pages);
 	if (IS_ERR(fr->mr))
 		return PTR_ERR(fr->mr);
 	kefa_probe_region(probe);
@@ -402,7 +402,7 @@ static int kefa_probe_open(struct kefa_probe *probe)
 
 	if (ret)
 		return ret;
-	probe->ah = kefa_hw_ah_create(probe->pd, probe->dev->gid);
+	probe->ah = kefa_create_ah(&probe->refused, probe->pd, probe->dev->gid);
 	return PTR_ERR_OR_ZERO(probe->ah);
 }
 

@@ -104,6 +104,7 @@ static struct kefa_dev *dev_make(struct efake *fake, const char *name)
 	dev->rx_depth = EFAKE_RX_DEPTH;
 	dev->max_qp = 16;
 	dev->max_mr = EFAKE_MAX_MR;
+	dev->max_ah = EFAKE_MAX_MR;
 	dev->max_mr_pages = EFAKE_MR_PAGES;
 	dev->page_size_cap = PAGE_SIZE | SZ_64K | SZ_2M;
 	dev->page_sizes = dev->page_size_cap;

@@ -75,13 +75,20 @@ static int kefa_dgram_getopt(struct fid *fid, int level, int optname, void *optv
 		{ FI_OPT_INJECT_MSG_SIZE, kefa_inject_size(dev) },
 	};
 
-	return kofi_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
+	return kefa_ep_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
 }
 
-/* No option can be set: the device doesn't retry. */
+/* The device doesn't retry. */
+static int kefa_dgram_setopt(struct fid *fid, int level, int optname, const void *optval,
+			     size_t optlen)
+{
+	return kefa_ep_setopt(optname, optval, optlen);
+}
+
 static const struct fi_ops_ep kefa_dgram_ep_ops = {
 	.flush	= kefa_direct_quiet,
 	.getopt	= kefa_dgram_getopt,
+	.setopt	= kefa_dgram_setopt,
 };
 
 /* Without FI_MSG_PREFIX, the caller's buffers may lack room for what the device writes. */

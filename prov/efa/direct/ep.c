@@ -143,7 +143,7 @@ static int kefa_direct_getopt(struct fid *fid, int level, int optname, void *opt
 		{ FI_OPT_RNR_TIMEOUT, READ_ONCE(to_kefa_direct(ep)->rnr_ms) },
 	};
 
-	return kofi_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
+	return kefa_ep_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
 }
 
 static int kefa_direct_setopt(struct fid *fid, int level, int optname,
@@ -153,7 +153,7 @@ static int kefa_direct_setopt(struct fid *fid, int level, int optname,
 	size_t value;
 
 	if (optname != FI_OPT_EFA_RNR_RETRY && optname != FI_OPT_RNR_TIMEOUT)
-		return -ENOPROTOOPT;
+		return kefa_ep_setopt(optname, optval, optlen);
 	if (optlen != sizeof(value))
 		return -EINVAL;
 	memcpy(&value, optval, sizeof(value));

@@ -1,66 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Opening, enabling and closing endpoints of fabric efa, and their options. */
-#include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include "../ah.h"
 #include "../dev.h"
 #include "../kefa.h"
 #include "../mr.h"
 #include "atomic.h"
+#include "knobs.h"
 #include "rdm.h"
 #include "strange.h"
-
-static unsigned int kefa_budget = SZ_4M;
-module_param_named(rx_budget, kefa_budget, uint, 0644);
-MODULE_PARM_DESC(rx_budget, "Bytes of memory that unexpected messages of an endpoint of fabric efa may use");
-
-static unsigned int kefa_max_medium = SZ_64K;
-module_param_named(inter_max_medium_message_size, kefa_max_medium, uint, 0644);
-MODULE_PARM_DESC(inter_max_medium_message_size, "Longest message that fabric efa sends without waiting for the receiver, in bytes");
-
-static unsigned int kefa_min_credits = 32;
-module_param_named(tx_min_credits, kefa_min_credits, uint, 0644);
-MODULE_PARM_DESC(tx_min_credits, "Number of packets of a long message that a receiver of fabric efa grants at a time");
-
-static unsigned int kefa_min_read = SZ_1M;
-module_param_named(inter_min_read_message_size, kefa_min_read, uint, 0644);
-MODULE_PARM_DESC(inter_min_read_message_size, "Shortest message of fabric efa that its receiver reads by RDMA, in bytes");
-
-static unsigned int kefa_min_read_write = SZ_64K;
-module_param_named(inter_min_read_write_size, kefa_min_read_write, uint, 0644);
-MODULE_PARM_DESC(inter_min_read_write_size, "Shortest write of fabric efa that its target reads by RDMA, if the devices can read and not write, in bytes");
-
-static unsigned int kefa_read_segment = SZ_1G;
-module_param_named(inter_read_segment_size, kefa_read_segment, uint, 0644);
-MODULE_PARM_DESC(inter_read_segment_size, "Maximum number of bytes of fabric efa that one RDMA read or write transfers");
-
-static unsigned int kefa_runt_size;
-module_param_named(runt_size, kefa_runt_size, uint, 0644);
-MODULE_PARM_DESC(runt_size, "Bytes of a message of fabric efa that are sent before the receiver reads the rest by RDMA");
-
-static unsigned int kefa_read_regions = 8;
-module_param_named(read_regions, kefa_read_regions, uint, 0644);
-MODULE_PARM_DESC(read_regions, "Number of messages of an endpoint of fabric efa that peers can read at a time");
-
-static unsigned int kefa_rnr_first_us;
-module_param_named(timeout_interval, kefa_rnr_first_us, uint, 0644);
-MODULE_PARM_DESC(timeout_interval, "First delay before packets of fabric efa to a peer without a receive are sent again, in microseconds; 0 for 40 to 120 at random");
-
-static unsigned int kefa_rnr_max_us = 1000000;
-module_param_named(max_timeout, kefa_rnr_max_us, uint, 0644);
-MODULE_PARM_DESC(max_timeout, "Longest delay before packets of fabric efa to a peer without a receive are sent again, in microseconds");
-
-static unsigned int kefa_implicit_max = 1024;
-module_param_named(implicit_av_size, kefa_implicit_max, uint, 0644);
-MODULE_PARM_DESC(implicit_av_size, "Maximum number of peers of an endpoint of fabric efa that are in no address vector");
-
-static unsigned int kefa_handshake_s = 60;
-module_param_named(handshake_timeout, kefa_handshake_s, uint, 0644);
-MODULE_PARM_DESC(handshake_timeout, "Seconds after which a peer of fabric efa that receives packets without sending its HANDSHAKE is dead, up to 120; 0 for no limit");
-
-static unsigned int kefa_far_s = 30;
-module_param_named(rma_timeout, kefa_far_s, uint, 0644);
-MODULE_PARM_DESC(rma_timeout, "Seconds after which a read or write by packets of fabric efa fails that its peer doesn't answer, up to 120; 0 for no limit");
 
 /* Maximum number of removed peers whose message numbers are remembered. */
 #define KEFA_TOMBS_MAX	4096
@@ -138,7 +86,7 @@ static u32 kefa_rdm_at_once(const struct kefa_dev *dev, unsigned int wanted)
  */
 u32 kefa_rdm_max_medium(const struct kefa_dev *dev)
 {
-	return kefa_rdm_at_once(dev, READ_ONCE(kefa_max_medium));
+	return kefa_rdm_at_once(dev, READ_ONCE(kefa_knobs.inter_max_medium_message_size));
 }
 
 static int kefa_rdm_alloc(struct kefa_rdm *rdm)
@@ -156,7 +104,7 @@ static int kefa_rdm_alloc(struct kefa_rdm *rdm)
 			      ep->tx.base.size + ep->rx.base.size + KEFA_RDM_SPARE_OPS +
 			      rdm->ntargets) ?:
 	       kefa_tx_init(rdm) ?: kefa_rx_init(rdm) ?: kefa_copies_init(ep) ?:
-	       kefa_sources_init(rdm, rdm->use_rdma ? READ_ONCE(kefa_read_regions) : 0);
+	       kefa_sources_init(rdm, rdm->use_rdma ? READ_ONCE(kefa_knobs.read_regions) : 0);
 }
 
 static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
@@ -174,13 +122,14 @@ static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
 	/* As many as the ULP can have posted; kept packets use other buffers, within the budget. */
 	rdm->depth = clamp_t(u32, ep->rx.base.size, min_t(u32, KEFA_RX_FIRST, dev->rx_depth),
 			     dev->rx_depth);
-	rdm->budget = READ_ONCE(kefa_budget);
+	rdm->budget = READ_ONCE(kefa_knobs.rx_budget);
 	rdm->lim.max_medium = kefa_rdm_max_medium(dev);
-	rdm->lim.credits = max(READ_ONCE(kefa_min_credits), 1U);
-	rdm->lim.min_read_message = READ_ONCE(kefa_min_read);
-	rdm->lim.min_read_write = READ_ONCE(kefa_min_read_write);
-	rdm->lim.read_segment = clamp_t(u32, READ_ONCE(kefa_read_segment), PAGE_SIZE, ep->max_map);
-	rdm->lim.runt = kefa_rdm_at_once(dev, READ_ONCE(kefa_runt_size));
+	rdm->lim.credits = max(READ_ONCE(kefa_knobs.tx_min_credits), 1U);
+	rdm->lim.min_read_message = READ_ONCE(kefa_knobs.inter_min_read_message_size);
+	rdm->lim.min_read_write = READ_ONCE(kefa_knobs.inter_min_read_write_size);
+	rdm->lim.read_segment = clamp_t(u32, READ_ONCE(kefa_knobs.inter_read_segment_size),
+					PAGE_SIZE, ep->max_map);
+	rdm->lim.runt = kefa_rdm_at_once(dev, READ_ONCE(kefa_knobs.runt_size));
 	attr->tx_depth = rdm->nts;
 	attr->rx_depth = rdm->depth;
 	if (dev->rnr_retry_ok && ep->rnr_retry == FI_EFA_RNR_INFINITE)
@@ -359,7 +308,7 @@ static int kefa_rdm_getopt(struct fid *fid, int level, int optname, void *optval
 
 	if (kefa_get_flag(rdm, optname, &flag))
 		return kofi_copy_out(optval, optlen, &flag, sizeof(flag));
-	return kofi_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
+	return kefa_ep_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
 }
 
 /* Set an option that peers are told about or rely on, so it is fixed by fi_enable(). */
@@ -397,7 +346,7 @@ static int kefa_rdm_setopt(struct fid *fid, int level, int optname, const void *
 		return kefa_set_flag(rdm, &rdm->self.homogeneous, *(const bool *)optval);
 	}
 	if (optname != FI_OPT_MIN_MULTI_RECV && optname != FI_OPT_EFA_RNR_RETRY)
-		return -ENOPROTOOPT;
+		return kefa_ep_setopt(optname, optval, optlen);
 	if (optlen != sizeof(value))
 		return -EINVAL;
 	memcpy(&value, optval, sizeof(value));
@@ -436,15 +385,15 @@ static u64 kefa_rdm_caps(const struct kefa_dev *dev)
 static bool kefa_rdm_possible(const struct kefa_dev *dev, const struct fi_info *info)
 {
 	return !(info->caps & ~kefa_rdm_caps(dev)) &&
-	       info->tx_attr->size <= KEFA_RDM_SIZE &&
-	       info->rx_attr->size <= KEFA_RDM_SIZE &&
+	       info->tx_attr->size <= max_t(size_t, KEFA_RDM_SIZE, dev->tx_depth) &&
+	       info->rx_attr->size <= max_t(size_t, KEFA_RDM_SIZE, dev->rx_depth) &&
 	       !(info->tx_attr->op_flags & ~KEFA_TX_DEFAULTS) &&
 	       !(info->rx_attr->op_flags & ~(KEFA_RX_DEFAULTS | FI_MULTI_RECV));
 }
 
 static int kefa_rdm_peers_init(struct kefa_rdm *rdm)
 {
-	return kefa_peers_init(&rdm->peers, &rdm->ep.lock, READ_ONCE(kefa_implicit_max),
+	return kefa_peers_init(&rdm->peers, &rdm->ep.lock, READ_ONCE(kefa_knobs.implicit_av_size),
 			       KEFA_TOMBS_MAX);
 }
 
@@ -476,6 +425,12 @@ static void kefa_rdm_lists(struct kefa_rdm *rdm)
 	hrtimer_setup(&rdm->timer, kefa_rdm_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 }
 
+/* Return: the number of checks by silent.c in a time, of which two minutes are the most. */
+static u8 kefa_rdm_checks(unsigned int seconds)
+{
+	return min(seconds, 120U) * MSEC_PER_SEC / KEFA_SILENT_MS;
+}
+
 static int kefa_rdm_open(struct kefa_domain *dom, const struct fi_info *info, struct fid_ep **ep)
 {
 	struct kefa_rdm *rdm;
@@ -500,13 +455,13 @@ static int kefa_rdm_open(struct kefa_domain *dom, const struct fi_info *info, st
 	rdm->ordered = info->rx_attr->msg_order & KEFA_RDM_ORDER;
 	rdm->min_multi = KEFA_MIN_MULTI_RECV;
 	rdm->check_ms = KEFA_SILENT_MS;
-	rdm->shake_checks = min(READ_ONCE(kefa_handshake_s), 120U) * MSEC_PER_SEC / KEFA_SILENT_MS;
-	rdm->far_checks = min(READ_ONCE(kefa_far_s), 120U) * MSEC_PER_SEC / KEFA_SILENT_MS;
+	rdm->shake_checks = kefa_rdm_checks(READ_ONCE(kefa_knobs.handshake_timeout));
+	rdm->far_checks = kefa_rdm_checks(READ_ONCE(kefa_knobs.rma_timeout));
 	rdm->use_rdma = dom->dev->rdma_read;
 	rdm->linger_ms = KEFA_LINGER_MS;
 	kefa_rdm_lists(rdm);
-	kefa_backoffs_init(&rdm->backoffs, &rdm->ep.lock, READ_ONCE(kefa_rnr_first_us),
-			   READ_ONCE(kefa_rnr_max_us));
+	kefa_backoffs_init(&rdm->backoffs, &rdm->ep.lock, READ_ONCE(kefa_knobs.timeout_interval),
+			   READ_ONCE(kefa_knobs.max_timeout));
 	ret = kefa_rdm_peers_init(rdm);
 	if (ret)
 		goto err_free;

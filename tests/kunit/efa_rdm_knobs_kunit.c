@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The provider's parameters and options: that each has an effect, and what can't be had is
+ * refused. Documentation/man/efa-knobs.txt names the case for each of them.
+ */
+#include "efa_rdm_scene.h"
+#include "../../prov/efa/rdm/knobs.h"
+
+/* --- parameters of the module --- */
+
+static u64 budget(const struct kefa_rdm *rdm)		{ return rdm->budget; }
+static u64 max_medium(const struct kefa_rdm *rdm)	{ return rdm->lim.max_medium; }
+static u64 credits(const struct kefa_rdm *rdm)		{ return rdm->lim.credits; }
+static u64 min_read(const struct kefa_rdm *rdm)		{ return rdm->lim.min_read_message; }
+static u64 min_read_write(const struct kefa_rdm *rdm)	{ return rdm->lim.min_read_write; }
+static u64 read_segment(const struct kefa_rdm *rdm)	{ return rdm->lim.read_segment; }
+static u64 runt(const struct kefa_rdm *rdm)		{ return rdm->lim.runt; }
+static u64 nsources(const struct kefa_rdm *rdm)		{ return rdm->nsources; }
+static u64 first_us(const struct kefa_rdm *rdm)		{ return rdm->backoffs.first_us; }
+static u64 max_us(const struct kefa_rdm *rdm)		{ return rdm->backoffs.max_us; }
+static u64 implicit_max(const struct kefa_rdm *rdm)	{ return rdm->peers.implicit_max; }
+static u64 shake_checks(const struct kefa_rdm *rdm)	{ return rdm->shake_checks; }
+static u64 far_checks(const struct kefa_rdm *rdm)	{ return rdm->far_checks; }
+
+/**
+ * struct knob - a parameter and what it sets, of which other suites test the effect
+ * @name: name of the parameter
+ * @value: the parameter
+ * @get: gets what an endpoint has made of it
+ * @usual: with the default, on the fake device
+ * @set: another value
+ * @then: what an endpoint makes of @set
+ * @most: what it makes of the largest value; 0 not to try that
+ */
+struct knob {
+	const char *name;
+	unsigned int *value;
+	u64 (*get)(const struct kefa_rdm *rdm);
+	u64 usual;
+	unsigned int set;
+	u64 then;
+	u64 most;
+};
+
+static const struct knob knobs[] = {
+#define KNOB(name, ...) { #name, &kefa_knobs.name, __VA_ARGS__ }
+	KNOB(rx_budget, budget, SZ_4M, SZ_1M, SZ_1M, 0),
+	KNOB(inter_max_medium_message_size, max_medium, SZ_64K, 20000, 20000,
+	     KEFA_HELD_MAX * (8928 - KEFA_HDR_ROOM)),
+	KNOB(tx_min_credits, credits, 32, 0, 1, U32_MAX),
+	KNOB(inter_min_read_message_size, min_read, SZ_1M, 5000, 5000, U32_MAX),
+	KNOB(inter_min_read_write_size, min_read_write, SZ_64K, 6000, 6000, U32_MAX),
+	KNOB(inter_read_segment_size, read_segment, SZ_1G, 1, PAGE_SIZE, KEFA_MAX_RDMA),
+	KNOB(runt_size, runt, 0, 7000, 7000, KEFA_HELD_MAX * (8928 - KEFA_HDR_ROOM)),
+	KNOB(timeout_interval, first_us, 0, 77, 77, U32_MAX),
+	KNOB(max_timeout, max_us, 1000000, 500, 500, U32_MAX),
+	KNOB(implicit_av_size, implicit_max, 1024, 3, 3, U32_MAX),
+	KNOB(handshake_timeout, shake_checks, 120, 2, 4, 240),
+	KNOB(rma_timeout, far_checks, 60, 0, 0, 240),
+#undef KNOB
+};
+
+static u64 value_now(struct kunit *test, const struct knob *knob)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts){
+		.depth = 512, .mtu = 8928, .rma = true, .rdma = true,
+	});
+	u64 value = knob->get(rdm_of(&pair->end[0]));
+
+	rdm_pair_end(pair);
+	return value;
+}
+
+/* Each parameter applies to endpoints that are opened afterwards, within its limits. */
+static void parameters(struct kunit *test)
+{
+	const struct knob *knob;
+	unsigned int usual;
+
+	for (knob = knobs; knob < knobs + ARRAY_SIZE(knobs); knob++) {
+		usual = *knob->value;
+		KUNIT_EXPECT_EQ_MSG(test, value_now(test, knob), knob->usual, "%s", knob->name);
+		*knob->value = knob->set;
+		KUNIT_EXPECT_EQ_MSG(test, value_now(test, knob), knob->then, "%s", knob->name);
+		*knob->value = U32_MAX;
+		if (knob->most)
+			KUNIT_EXPECT_EQ_MSG(test, value_now(test, knob), knob->most, "%s",
+					    knob->name);
+		*knob->value = usual;
+	}
+}
+
+/* Regions that peers read from are taken from the device's. */
+static void read_regions(struct kunit *test)
+{
+	static const struct knob knob = { .get = nsources };
+
+	KUNIT_EXPECT_EQ(test, value_now(test, &knob), 8);
+	kefa_knobs.read_regions = 3;
+	KUNIT_EXPECT_EQ(test, value_now(test, &knob), 3);
+	kefa_knobs.read_regions = 8;
+}
+
+/* --- sizes of queues --- */
+
+static struct fi_info *sized(struct kunit *test, size_t tx, size_t rx)
+{
+	struct fi_info *info = NULL, *hints;
+
+	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, FI_EFA_FABRIC, EFA_DEVICE);
+	KUNIT_ASSERT_NOT_NULL(test, hints);
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->tx_attr->size = tx;
+	hints->rx_attr->size = rx;
+	if (fi_getinfo(fi_version(), NULL, NULL, 0, hints, &info))
+		info = NULL;
+	fi_freeinfo(hints);
+	return info;
+}
+
+/* A queue has the default size, or what the caller asks for, up to what the device has. */
+static void queue_sizes(struct kunit *test)
+{
+	const struct {
+		size_t tx, rx, then_tx, then_rx;
+	} rows[] = {
+		{ 0, 0, 256, 256 }, { 100, 256, 100, 256 }, { 300, 0, 300, 256 },
+		{ 0, 512, 256, 512 }, { 512, 512, 512, 512 }, { 513, 0 }, { 0, 513 },
+	};
+	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts){ .depth = 512 });
+	struct fi_info *info;
+	struct fid_ep *ep;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		info = sized(test, rows[i].tx, rows[i].rx);
+		KUNIT_EXPECT_EQ(test, !info, !rows[i].then_tx);
+		if (!info)
+			continue;
+		KUNIT_EXPECT_EQ(test, info->tx_attr->size, rows[i].then_tx);
+		KUNIT_EXPECT_EQ(test, info->rx_attr->size, rows[i].then_rx);
+		KUNIT_EXPECT_EQ(test, fi_endpoint(pair->domain, info, &ep, NULL), 0);
+		EFA_CLOSE(test, ep);
+		info->tx_attr->size = 513;
+		KUNIT_EXPECT_EQ(test, fi_endpoint(pair->domain, info, &ep, NULL), -EINVAL);
+		fi_freeinfo(info);
+	}
+}
+
+/* All of a queue's entries can be used, and no more. */
+static void queue_full(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts){
+		.depth = 512, .tx_size = 400,
+	});
+	int n;
+
+	for (n = 0; n < 1000 && !rdm_tsend(pair, 8, n, n); n++)
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, n, n) == 0, n < 256);
+	KUNIT_EXPECT_EQ(test, n, 400);
+	rdm_run(pair);
+	KUNIT_EXPECT_EQ(test, rdm_read_all(&pair->end[0], 0), 400U);
+}
+
+/* --- options --- */
+
+static void expect_unable(struct kunit *test, struct fid_ep *ep)
+{
+	static const int names[] = {
+		FI_OPT_EFA_SENDRECV_IN_ORDER_ALIGNED_128_BYTES,
+		FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES,
+		FI_OPT_EFA_USE_UNSOLICITED_WRITE_RECV,
+	};
+	struct fid *fid = &ep->fid;
+	bool value;
+	size_t len;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		value = true;
+		len = sizeof(value);
+		KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT, names[i], &value, len),
+				-EOPNOTSUPP);
+		KUNIT_EXPECT_EQ(test, fi_getopt(fid, FI_OPT_ENDPOINT, names[i], &value, &len), 0);
+		KUNIT_EXPECT_FALSE(test, value);
+		KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT, names[i], &value, len), 0);
+		KUNIT_EXPECT_EQ(test, fi_setopt(fid, FI_OPT_ENDPOINT, names[i], &value, 4),
+				-EINVAL);
+	}
+}
+
+/* The driver can't be asked whether the device writes in order: it doesn't promise it. */
+static void unable(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct efa_scene *scene;
+
+	expect_unable(test, pair->end[0].ep);
+	rdm_pair_end(pair);
+	scene = efa_scene_new(test, &(struct efa_opts){ .idle = true });
+	expect_unable(test, scene->ep);
+}
+
+/* --- calls of the provider's own --- */
+
+static void domain_ops(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_efa_mr_attr attr = { 0xffff, 1, 2, 3 };
+	const struct fi_efa_ops_domain *ops;
+	struct fid_mr *mr;
+	void *vector = NULL;
+
+	KUNIT_EXPECT_EQ(test, fi_open_ops(&scene->domain->fid, "other", 0, &vector, NULL),
+			-EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_open_ops(&scene->ep->fid, FI_EFA_DOMAIN_OPS, 0, &vector, NULL),
+			-EOPNOTSUPP);
+	KUNIT_EXPECT_NULL(test, vector);
+	KUNIT_ASSERT_EQ(test, fi_open_ops(&scene->domain->fid, FI_EFA_DOMAIN_OPS, 0, &vector,
+					  NULL), 0);
+	ops = vector;
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(scene->domain, scene->buf, 4096, FI_REMOTE_READ, 0, 0, 0,
+					&mr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, ops->query_mr(mr, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, ops->query_mr(NULL, &attr), -EINVAL);
+	KUNIT_EXPECT_EQ(test, attr.recv_ic_id, 1);
+	KUNIT_EXPECT_EQ(test, ops->query_mr(mr, &attr), 0);
+	/* The driver tells none of them. */
+	KUNIT_EXPECT_EQ(test, attr.ic_id_validity, 0);
+	KUNIT_EXPECT_EQ(test, attr.recv_ic_id, 0);
+	KUNIT_EXPECT_EQ(test, attr.rdma_read_ic_id, 0);
+	KUNIT_EXPECT_EQ(test, attr.rdma_recv_ic_id, 0);
+	EFA_CLOSE(test, mr);
+}
+
+/* --- what the device has left --- */
+
+static struct fi_left_attr left_now(struct kunit *test)
+{
+	struct fi_info *info = efa_info(test, EFA_DEVICE);
+	struct fi_left_attr left = info->nic->left_attr;
+
+	fi_freeinfo(info);
+	return left;
+}
+
+/* Each object takes one, and gives it back, also if the device refuses to destroy it at first. */
+static void left(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_left_attr before = left_now(test), now;
+	struct kefa_dev *dev = scene->fake->dev;
+	struct fid_mr *mr;
+
+	KUNIT_EXPECT_LT(test, before.queue_pairs, dev->max_qp);
+	KUNIT_EXPECT_LT(test, before.address_handles, dev->max_ah);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(scene->domain, scene->buf, 4096, FI_REMOTE_READ, 0, 0, 0,
+					&mr, NULL), 0);
+	efa_insert(test, scene, 77, 5);
+	now = left_now(test);
+	KUNIT_EXPECT_EQ(test, now.queue_pairs, before.queue_pairs);
+	KUNIT_EXPECT_LE(test, now.regions, before.regions - 1);
+	KUNIT_EXPECT_EQ(test, now.address_handles, before.address_handles - 1);
+	EFA_CLOSE(test, mr);
+	EFA_CLOSE(test, scene->ep);
+	now = left_now(test);
+	KUNIT_EXPECT_EQ(test, now.queue_pairs, before.queue_pairs + 1);
+	dev->max_ah = 0;
+	KUNIT_EXPECT_EQ(test, left_now(test).address_handles, 0);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE_SLOW(parameters),
+	KUNIT_CASE(read_regions),
+	KUNIT_CASE(queue_sizes),
+	KUNIT_CASE(queue_full),
+	KUNIT_CASE(unable),
+	KUNIT_CASE(domain_ops),
+	KUNIT_CASE(left),
+	{}
+};
+
+static struct kunit_suite suite = {
+	.name = "kefa_rdm_knobs",
+	.test_cases = cases,
+};
+
+kunit_test_suite(suite);
+
+MODULE_DESCRIPTION("KUnit: parameters and options of the EFA provider");
+MODULE_LICENSE("Dual BSD/GPL");
