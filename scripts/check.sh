@@ -356,6 +356,7 @@ check_docs()
 {
 	local rc=0
 	"$PYTHON" "$LIB/docs.py" api parameters counters versions abi || rc=1
+	"$PYTHON" "$LIB/knobs.py" || rc=1
 	make -s -C "$KOFI_TOP/Documentation" BUILDDIR="$WORK/docs" man || rc=1
 	make -s -C "$KOFI_TOP/Documentation" BUILDDIR="$WORK/docs" html || rc=1
 	return $rc
