@@ -26,6 +26,20 @@ static int kcm_answer(struct kcm_session *s, struct kcm_tx *tx)
 	return -ENOTCONN;
 }
 
+/* Return: true if kcm_ops.stop wasn't called, and won't be. */
+static bool kcm_leave(struct kcm_session *s)
+{
+	bool unheard;
+
+	spin_lock_bh(&s->lock);
+	unheard = !s->stopping;
+	s->seen = false;
+	/* Under the lock: a passive session can be freed as soon as the work item sees this. */
+	kcm_want(s, KCM_WANT_GONE);
+	spin_unlock_bh(&s->lock);
+	return unheard;
+}
+
 /**
  * kcm_accept() - accept a session
  * @s: the session, after kcm_ops.request
@@ -83,8 +97,10 @@ EXPORT_SYMBOL_NS_GPL(kcm_accept, KOFI_CM);
  * Nothing of the session may run any more. If the session has ended meanwhile and kcm_ops.stop was
  * called, this is the same as kcm_gone(). If there is no memory, the client isn't told why.
  * Context: Process, sleeps.
+ * Return: true if kcm_ops.stop isn't called for the session; false if it was, is being, or is about
+ * to be called, so that its context must stay for the call.
  */
-void kcm_reject(struct kcm_session *s, int err, bool again, u32 after_ms, const char *why,
+bool kcm_reject(struct kcm_session *s, int err, bool again, u32 after_ms, const char *why,
 		const void *priv, size_t len)
 {
 	struct kcm_reject_msg msg = {
@@ -99,8 +115,9 @@ void kcm_reject(struct kcm_session *s, int err, bool again, u32 after_ms, const 
 	}
 	if (why)
 		strscpy(msg.why, why, sizeof(msg.why));
-	if (kcm_answer(s, kcm_tx_build(KCM_REJECT, &msg, priv, len)))
-		kcm_gone(s);
+	if (!kcm_answer(s, kcm_tx_build(KCM_REJECT, &msg, priv, len)))
+		return true;
+	return kcm_leave(s);
 }
 EXPORT_SYMBOL_NS_GPL(kcm_reject, KOFI_CM);
 
@@ -197,11 +214,7 @@ EXPORT_SYMBOL_NS_GPL(kcm_bye, KOFI_CM);
  */
 void kcm_gone(struct kcm_session *s)
 {
-	spin_lock_bh(&s->lock);
-	s->seen = false;
-	/* Under the lock: a passive session can be freed as soon as the work item sees this. */
-	kcm_want(s, KCM_WANT_GONE);
-	spin_unlock_bh(&s->lock);
+	kcm_leave(s);
 }
 EXPORT_SYMBOL_NS_GPL(kcm_gone, KOFI_CM);
 

@@ -135,6 +135,7 @@ struct kcm_sock {
  * @hello: HELLO, parsed; its pointers are into @first
  * @keys: passive: the client's keys
  * @nkeys: number of @keys, negative for an unknown client
+ * @proven: passive: the one of @keys that the client has proved to know, or NULL
  * @first: HELLO as it was sent or received
  */
 struct kcm_shaking {
@@ -142,6 +143,7 @@ struct kcm_shaking {
 	struct kcm_hello_msg	hello;
 	struct kulp_key		*keys[KULP_SECRETS];
 	int			nkeys;
+	struct kulp_key		*proven;
 	u8			*first;
 };
 

@@ -97,6 +97,7 @@ static struct kcm_peer kcm_peer_of(const struct kcm_session *s)
 		},
 		.priv		= hello->priv,
 		.priv_len	= hello->priv_len,
+		.key		= s->shaking->proven,
 	};
 }
 
@@ -109,6 +110,10 @@ static int kcm_challenge(struct kcm_session *s)
 	shaking->nkeys = s->config->ops->keys(s->listener, &peer, shaking->keys);
 	if (WARN_ON_ONCE(shaking->nkeys > KULP_SECRETS))
 		return -EINVAL;
+	if (shaking->nkeys < 0 && shaking->nkeys != -EACCES)
+		return kcm_refused(s, shaking->nkeys, true,
+				   shaking->nkeys == -ENOENT ? "no such instance" :
+				   "refused by the service");
 	ret = kulp_challenge_make(&shaking->shake, shaking->keys, shaking->nkeys) ?:
 	      kcm_send_raw(s, KCM_CHALLENGE, &shaking->shake.challenge,
 			   sizeof(shaking->shake.challenge));
@@ -197,7 +202,8 @@ int kcm_take_auth(struct kcm_session *s, void *buf, size_t len)
 		return kcm_refused(s, -EACCES, true, "wrong secret");
 	if (ret < 0)
 		return ret;
-	return kcm_proven(s, shaking->nkeys ? shaking->keys[ret] : NULL, msg.mac);
+	shaking->proven = shaking->nkeys ? shaking->keys[ret] : NULL;
+	return kcm_proven(s, shaking->proven, msg.mac);
 }
 
 /**

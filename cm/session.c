@@ -369,6 +369,16 @@ static void kcm_count_end(const struct kcm_end *end)
 		kcm_count(KCM_COUNT_SILENT);
 }
 
+/* The client learns only that there was no proof. The reason is for who administers this side. */
+static void kcm_unproven(const struct kcm_session *s)
+{
+	const struct kcm_hello_msg *hello = &s->shaking->hello;
+
+	pr_info_ratelimited("kofi_cm: %s at %s, %s %s: no proof from the client: %s\n", hello->name,
+			    s->from, hello->service, hello->instance, s->shaking->nkeys < 0 ?
+			    "it is unknown" : "its secret may differ");
+}
+
 /**
  * kcm_end() - end a session, or an attempt to begin one
  * @s: the session
@@ -401,6 +411,8 @@ void kcm_end(struct kcm_session *s, const struct kcm_end *end)
 	} else if (s->active) {
 		kcm_attempt_over(s, &copy);
 	} else {
+		if (s->state == KCM_CHALLENGED)
+			kcm_unproven(s);
 		kcm_part(s);
 	}
 }
@@ -604,7 +616,8 @@ void kcm_begin_live(struct kcm_session *s)
 	s->lives++;
 	kcm_count(KCM_COUNT_LIVE);
 	kcm_go(s, KCM_LIVE);
-	s->config->ops->live(s);
+	if (s->config->ops->live)
+		s->config->ops->live(s);
 }
 
 /* --- the work item --- */
@@ -662,7 +675,8 @@ static void kcm_do_close(struct kcm_session *s)
 
 static void kcm_do_gone(struct kcm_session *s)
 {
-	if (s->state == KCM_STOPPED)
+	/* Asked: the ULP has refused the client, but there was no memory to say so. */
+	if (s->state == KCM_STOPPED || s->state == KCM_ASKED)
 		kcm_part(s);
 }
 

@@ -53,6 +53,8 @@ struct kcm_addrs {
  * @addrs: addresses of its endpoints
  * @priv: private data of HELLO or ACCEPT
  * @priv_len: bytes of @priv
+ * @key: passive side, in kcm_ops.request: that of the keys of kcm_ops.keys whose secret the client
+ *	has proved to know, or NULL if it needs none
  */
 struct kcm_peer {
 	const char		*name;
@@ -62,6 +64,7 @@ struct kcm_peer {
 	struct kcm_addrs	addrs;
 	const void		*priv;
 	size_t			priv_len;
+	struct kulp_key		*key;
 };
 
 /**
@@ -91,7 +94,8 @@ struct kcm_end {
  * struct kcm_ops - callbacks of a ULP
  * @keys: passive side: get the keys of the secrets of a client. The session puts their references.
  *	Return the number of keys, 0 if the client needs no secret, or -EACCES for an unknown
- *	client, who doesn't learn that it is unknown
+ *	client, who doesn't learn that it is unknown. Any other negative errno refuses the client at
+ *	once, such as -ENOENT if there is no such instance
  * @request: passive side: a client has proved who it is, and earlier sessions of it have ended.
  *	The ULP calls kcm_accept() or kcm_reject(), now or later, also from other threads. Return 0,
  *	or a negative errno as a short form of kcm_reject(), which lets the client try again
@@ -100,7 +104,8 @@ struct kcm_end {
  * @accepted: active side: the peer has accepted. The ULP inserts the peer's addresses, and is
  *	ready for its messages. An error ends the attempt
  * @live: both sides are ready. On the passive side this comes after the peer has inserted the
- *	addresses: before, RMA to it isn't possible, because a target must know the initiator
+ *	addresses: before, RMA to it isn't possible, because a target must know the initiator. May
+ *	be NULL
  * @note: a note of the peer; may be NULL if there are none
  * @failed: active side: an attempt has failed, before @accepted or by its error; another one
  *	follows. May be NULL
@@ -179,7 +184,7 @@ int kcm_connect(const struct kcm_config *config, const struct kcm_client *client
 void kcm_disconnect(struct kcm_session *s);
 
 int kcm_accept(struct kcm_session *s, const struct kcm_addrs *addrs, const void *priv, size_t len);
-void kcm_reject(struct kcm_session *s, int err, bool again, u32 after_ms, const char *why,
+bool kcm_reject(struct kcm_session *s, int err, bool again, u32 after_ms, const char *why,
 		const void *priv, size_t len);
 int kcm_note(struct kcm_session *s, const void *data, size_t len);
 void kcm_heard(struct kcm_session *s);

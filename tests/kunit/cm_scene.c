@@ -282,6 +282,8 @@ static int ulp_keys(struct kcm_listener *l, const struct kcm_peer *peer,
 {
 	struct cm_ulp *ulp = kcm_listener_context(l);
 
+	if (ulp->keys_ret)
+		return ulp->keys_ret;
 	if (!ulp->known)
 		return -EACCES;
 	if (!ulp->key)
@@ -305,6 +307,7 @@ static int ulp_request(struct kcm_session *s, const struct kcm_peer *peer)
 	ulp->addr = peer->addrs.addr[0];
 	KUNIT_EXPECT_EQ(ulp->test, peer->addrs.count, 3);
 	KUNIT_EXPECT_EQ(ulp->test, peer->addrs.addr[64], 13);
+	KUNIT_EXPECT_PTR_EQ(ulp->test, peer->key, ulp->key);
 	keep(ulp, peer->priv, peer->priv_len);
 	if (!ulp->request_ret && ulp->answers)
 		KUNIT_EXPECT_EQ(ulp->test, kcm_accept(s, &addrs, "welcome", 7), 0);

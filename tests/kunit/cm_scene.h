@@ -47,6 +47,7 @@ struct cm_conn {
  * @config: the service
  * @key: key of the secret, or NULL
  * @known: passive: clients are known
+ * @keys_ret: passive: another result of keys, or 0
  * @s: the last session
  * @request_ret: result of request
  * @answers: request accepts at once
@@ -69,6 +70,7 @@ struct cm_ulp {
 	struct kcm_config	config;
 	struct kulp_key		*key;
 	bool			known;
+	int			keys_ret;
 	struct kcm_session	*s;
 	int			request_ret;
 	bool			answers;

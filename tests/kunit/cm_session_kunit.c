@@ -107,6 +107,18 @@ static void session_unknown_client(struct kunit *test)
 	attempt_fails(test, -EKEYREJECTED);
 }
 
+/* A service that doesn't have what the client asks for refuses it before any proof. */
+static void session_no_instance(struct kunit *test)
+{
+	cm_listen(test);
+	cm_passive->keys_ret = -ENOENT;
+	attempt_fails(test, -ENOENT);
+	KUNIT_EXPECT_TRUE(test, cm_active->end.refused);
+	KUNIT_EXPECT_FALSE(test, cm_active->end.final);
+	KUNIT_EXPECT_STREQ(test, cm_active->end.why, "no such instance");
+	KUNIT_EXPECT_EQ(test, cm_passive->requests, 0U);
+}
+
 static void session_needs_secret(struct kunit *test)
 {
 	cm_listen(test);
@@ -326,7 +338,7 @@ static void session_answer_too_late(struct kunit *test)
 	kcm_disconnect(s);
 	KUNIT_EXPECT_TRUE(test, cm_soon(READ_ONCE(cm_passive->stops) == 1));
 	KUNIT_EXPECT_EQ(test, kcm_accept(cm_passive->s, NULL, NULL, 0), -ENOTCONN);
-	kcm_reject(cm_passive->s, -EIO, true, 0, NULL, NULL, 0);
+	KUNIT_EXPECT_FALSE(test, kcm_reject(cm_passive->s, -EIO, true, 0, NULL, NULL, 0));
 }
 
 /* A refusal by the ULP is final if it says so and is proven. */
@@ -338,7 +350,8 @@ static void session_refused_for_good(struct kunit *test)
 	cm_listen(test);
 	s = cm_connect(test);
 	KUNIT_EXPECT_TRUE(test, cm_soon(READ_ONCE(cm_passive->requests) == 1));
-	kcm_reject(cm_passive->s, -EACCES, false, 0, "not for you", NULL, 0);
+	KUNIT_EXPECT_TRUE(test, kcm_reject(cm_passive->s, -EACCES, false, 0, "not for you",
+					   NULL, 0));
 	KUNIT_EXPECT_TRUE(test, cm_soon(READ_ONCE(cm_active->stops) == 1));
 	KUNIT_EXPECT_TRUE(test, cm_active->end.final);
 	KUNIT_EXPECT_TRUE(test, cm_active->end.refused);
@@ -542,6 +555,7 @@ static struct kunit_case session_cases[] = {
 	KUNIT_CASE(session_nobody_listens),
 	KUNIT_CASE(session_wrong_secret),
 	KUNIT_CASE(session_unknown_client),
+	KUNIT_CASE(session_no_instance),
 	KUNIT_CASE(session_needs_secret),
 	KUNIT_CASE(session_has_no_secret),
 	KUNIT_CASE(session_without_secret),

@@ -238,7 +238,7 @@ int kcm_accept(struct kcm_session *s, const struct kcm_addrs *addrs, const void 
 	return s->accept_ret;
 }
 
-void kcm_reject(struct kcm_session *s, int err, bool again, u32 after_ms, const char *why,
+bool kcm_reject(struct kcm_session *s, int err, bool again, u32 after_ms, const char *why,
 		const void *priv, size_t len)
 {
 	s->rejects++;
@@ -247,6 +247,7 @@ void kcm_reject(struct kcm_session *s, int err, bool again, u32 after_ms, const 
 		s->reject_err = -EPROTO;
 	else if (s->reject.priv_len)
 		s->reject_priv = s->reject.priv[0];
+	return true;
 }
 
 void kcm_gone(struct kcm_session *s)
