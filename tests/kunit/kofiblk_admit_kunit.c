@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Admission of sessions by kofiblk's server, and replacement of older ones. The sessions here
- * consist only of the clients' identities.
+ * Admission of sessions by kofiblk's server, and what a session waits for of older ones, which
+ * kofi_cm has ended. The sessions here consist only of the clients' identities.
  */
 #include <kunit/test.h>
 #include <linux/list.h>
@@ -27,34 +27,31 @@ static struct fi_tx_attr tx = { .size = 512 };
 static struct fi_info info = { .tx_attr = &tx };
 static struct kulp_fabric fabric = { .info = &info }, other_fabric;
 static struct kulp_key key;
+static bool allowed;	/* the client may use the export */
 
 DEFINE_MUTEX(kbs_lock);		/* needed by the server's code */
 
-void kbs_session_stop(struct kbs_session *s, enum kbs_session_state how)
+struct kbs_export *kbs_port_export(struct kbs_port *port, const char *name)
 {
-	kbs_session_go(s, how);
+	return strcmp(name, "export0") ? strcmp(name, "export1") ? NULL : &exports[1] : &exports[0];
 }
 
-static struct kbs_session *connect(struct kunit *test)
+bool kbs_export_allows(struct kbs_export *export, const char *client, const struct kulp_key *key)
+{
+	return allowed;
+}
+
+static struct kbs_session *session(struct kunit *test, unsigned int export,
+				   const char *client, u8 host)
 {
 	struct kbs_session *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, s);
 	s->port = &port;
 	spin_lock_init(&s->lock);
-	KUNIT_EXPECT_NULL(test, kbs_session_admit(s));
-	return s;
-}
-
-static struct kbs_session *session(struct kunit *test, unsigned int export,
-				   const char *client, u8 host)
-{
-	struct kbs_session *s = connect(test);
-
-	s->export = &exports[export];
-	snprintf(s->hello.export, sizeof(s->hello.export), "export%u", export);
-	strscpy(s->hello.client, client, sizeof(s->hello.client));
-	memset(s->hello.host, host, sizeof(s->hello.host));
+	snprintf(s->name, sizeof(s->name), "export%u", export);
+	strscpy(s->client, client, sizeof(s->client));
+	memset(s->host, host, sizeof(s->host));
 	return s;
 }
 
@@ -62,9 +59,21 @@ static struct kbs_session *proved(struct kunit *test, unsigned int export,
 				  const char *client, u8 host)
 {
 	struct kbs_session *s = session(test, export, client, host);
+	int err;
 
-	KUNIT_EXPECT_NULL(test, kbs_session_prove(s));
+	KUNIT_EXPECT_NULL(test, kbs_session_admit(s, &err));
+	KUNIT_EXPECT_PTR_EQ(test, s->export, &exports[export]);
 	return s;
+}
+
+static void refused(struct kunit *test, struct kbs_session *s, int err, const char *why)
+{
+	u32 n = port.conf.nsessions;
+	int got = 0;
+
+	KUNIT_EXPECT_STREQ(test, kbs_session_admit(s, &got), why);
+	KUNIT_EXPECT_EQ(test, got, err);
+	KUNIT_EXPECT_EQ(test, port.conf.nsessions, n);
 }
 
 static void gone(struct kbs_session *s)
@@ -76,21 +85,20 @@ static void gone(struct kbs_session *s)
 static void states_only_advance(struct kunit *test)
 {
 	enum {
-		NEW = KBS_SESSION_NEW, PROV = KBS_SESSION_PROVEN, REF = KBS_SESSION_REFUSED,
+		NEW = KBS_SESSION_NEW, REF = KBS_SESSION_REFUSED,
 		LIVE = KBS_SESSION_LIVE, PART = KBS_SESSION_PARTING, LAST = KBS_SESSION_CLOSING,
 		STOP = KBS_SESSION_STOPPED, END = KBS_SESSION_ENDING,
 	};
 	static const u8 then[END + 1][END + 1] = {
-		[NEW]	= { NEW,  PROV, REF,  LIVE, REF,  REF,  REF,  REF },
-		[PROV]	= { PROV, PROV, REF,  LIVE, REF,  REF,  REF,  REF },
-		[REF]	= { REF,  REF,  REF,  REF,  REF,  REF,  REF,  REF },
-		[LIVE]	= { LIVE, LIVE, LIVE, LIVE, PART, LAST, STOP, END },
-		[PART]	= { PART, PART, PART, PART, PART, LAST, PART, END },
-		[LAST]	= { LAST, LAST, LAST, LAST, LAST, LAST, LAST, END },
-		[STOP]	= { STOP, STOP, STOP, STOP, STOP, STOP, STOP, END },
-		[END]	= { END,  END,  END,  END,  END,  END,  END,  END },
+		[NEW]	= { NEW,  REF,  LIVE, REF,  REF,  REF,  REF },
+		[REF]	= { REF,  REF,  REF,  REF,  REF,  REF,  REF },
+		[LIVE]	= { LIVE, LIVE, LIVE, PART, LAST, STOP, END },
+		[PART]	= { PART, PART, PART, PART, LAST, PART, END },
+		[LAST]	= { LAST, LAST, LAST, LAST, LAST, LAST, END },
+		[STOP]	= { STOP, STOP, STOP, STOP, STOP, STOP, END },
+		[END]	= { END,  END,  END,  END,  END,  END,  END },
 	};
-	struct kbs_session *s = connect(test);
+	struct kbs_session *s = session(test, 0, "a", 1);
 	unsigned int from, to;
 
 	for (from = NEW; from <= END; from++)
@@ -101,74 +109,46 @@ static void states_only_advance(struct kunit *test)
 		}
 }
 
-/* A session that ends may have I/O in progress. One that was stopped replaces no other. */
-static void ending_sessions_count(struct kunit *test)
-{
-	struct kbs_session *a, *late = session(test, 0, "a", 1), *s = session(test, 0, "b", 1);
-
-	port.max_sessions = 1;
-	a = proved(test, 0, "a", 1);
-	kbs_session_go(a, KBS_SESSION_LIVE);
-	kbs_session_stop(late, KBS_SESSION_PARTING);
-	KUNIT_EXPECT_STREQ(test, kbs_session_prove(late), "the session was stopped during set-up");
-	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(a));
-	kbs_session_stop(a, KBS_SESSION_STOPPED);
-	kbs_session_go(a, KBS_SESSION_ENDING);
-	KUNIT_EXPECT_STREQ(test, kbs_session_prove(s), "too many sessions");
-	gone(a);
-	KUNIT_EXPECT_NULL(test, kbs_session_prove(s));
-}
-
 /* The export was removed and created again meanwhile, with the same store. */
 static void successor_at_a_new_export(struct kunit *test)
 {
 	struct kbs_session *a = proved(test, 0, "a", 1);
-	struct kbs_session *b = session(test, 0, "a", 1);
+	struct kbs_session *b = proved(test, 0, "a", 1);
 
 	b->export = &exports[1];
-	KUNIT_EXPECT_NULL(test, kbs_session_prove(b));
-	KUNIT_EXPECT_TRUE(test, kbs_session_stopped(a));
 	KUNIT_EXPECT_FALSE(test, kbs_session_alone(b));
 	gone(a);
 	KUNIT_EXPECT_TRUE(test, kbs_session_alone(b));
 }
 
-/* A new session waits for the old one, which may have outstanding writes. */
-static void successor_replaces(struct kunit *test)
+/* A new session waits for the old ones, which may have operations of the device. */
+static void successor_waits(struct kunit *test)
 {
 	struct kbs_session *a = proved(test, 0, "a", 1);
-	struct kbs_session *b = session(test, 0, "a", 1);
-	struct kbs_session *c;
+	struct kbs_session *b = proved(test, 0, "a", 1);
+	struct kbs_session *c = proved(test, 0, "a", 1);
 
 	KUNIT_EXPECT_TRUE(test, kbs_session_alone(a));
-	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(a));
-	KUNIT_EXPECT_NULL(test, kbs_session_prove(b));
-	KUNIT_EXPECT_TRUE(test, kbs_session_stopped(a));
 	KUNIT_EXPECT_FALSE(test, kbs_session_alone(b));
-	/* A waiting session is replaced by the next one, which waits for both. */
-	c = proved(test, 0, "a", 1);
-	KUNIT_EXPECT_TRUE(test, kbs_session_stopped(b));
 	KUNIT_EXPECT_FALSE(test, kbs_session_alone(c));
 	gone(b);
 	KUNIT_EXPECT_FALSE(test, kbs_session_alone(c));
 	gone(a);
 	KUNIT_EXPECT_TRUE(test, kbs_session_alone(c));
-	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(c));
 }
 
 /* Return: a session that is live, or ending, whose client named @n endpoints from @first on. */
 static struct kbs_session *session_at(struct kunit *test, u8 first, u16 n, bool live)
 {
 	struct kbs_session *s = session(test, 0, "a", 1);
+	int err;
 	u16 i;
 
-	s->hello.addr_len = 32;
+	s->addrs = (struct kcm_addrs) { .len = 32, .count = n, .addr = s->room };
 	s->hello.limits.queues = n;
-	s->addrs = kunit_kzalloc(test, n * 32, GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, s->addrs);
 	for (i = 0; i < n; i++)
-		s->addrs[32 * i + 20] = first + i;
-	KUNIT_EXPECT_NULL(test, kbs_session_prove(s));
+		s->room[32 * i + 20] = first + i;
+	KUNIT_EXPECT_NULL(test, kbs_session_admit(s, &err));
 	s->fabric = &fabric;
 	s->nqueues = n;
 	if (live)
@@ -199,12 +179,12 @@ static void successor_at_other_endpoints(struct kunit *test)
 	c = session_at(test, 4, 1, false);
 	kbs_session_go(b, KBS_SESSION_ENDING);
 	KUNIT_EXPECT_FALSE(test, kbs_session_alone(c));
-	c->addrs[20] = 8;
+	c->room[20] = 8;
 	KUNIT_EXPECT_FALSE(test, kbs_session_alone(c));
-	c->addrs[20] = 9;
+	c->room[20] = 9;
 	KUNIT_EXPECT_TRUE(test, kbs_session_alone(c));
 	/* Addresses of another length aren't comparable. */
-	c->hello.addr_len = 16;
+	c->addrs.len = 16;
 	KUNIT_EXPECT_FALSE(test, kbs_session_alone(c));
 }
 
@@ -254,7 +234,6 @@ static void little_is_left(struct kunit *test)
 static void others_stay(struct kunit *test)
 {
 	struct kbs_session *a = proved(test, 0, "a", 1);
-	struct kbs_session *unproved = session(test, 0, "a", 1);
 	struct kbs_session *other[] = {
 		proved(test, 1, "a", 1),
 		proved(test, 0, "b", 1),
@@ -262,53 +241,44 @@ static void others_stay(struct kunit *test)
 	};
 	unsigned int i;
 
-	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(a));
 	KUNIT_EXPECT_TRUE(test, kbs_session_alone(a));
 	for (i = 0; i < ARRAY_SIZE(other); i++)
 		KUNIT_EXPECT_TRUE(test, kbs_session_alone(other[i]));
-	/* A half-open session doesn't make others wait. */
-	KUNIT_EXPECT_TRUE(test, kbs_session_alone(proved(test, 1, "b", 1)));
-	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(unproved));
 }
 
 /* A client doesn't replace sessions of a client with the same name on another export. */
 static void limits_are_of_proved_names(struct kunit *test)
 {
-	struct kbs_session *s;
 	u8 host;
 
 	port.max_client_sessions = 3;
 	for (host = 1; host <= 3; host++)
 		proved(test, 0, "a", host);
-	s = session(test, 0, "a", 4);
-	KUNIT_EXPECT_STREQ(test, kbs_session_prove(s), "too many sessions of this client");
-	KUNIT_EXPECT_EQ(test, s->turn, 0);
+	refused(test, session(test, 0, "a", 4), -EBUSY, "too many sessions of this client");
 	proved(test, 1, "a", 4);
 	/* A reconnecting client doesn't count twice. */
-	proved(test, 0, "a", 2);
-	proved(test, 0, "a", 2);
-	s = session(test, 0, "a", 5);
-	KUNIT_EXPECT_STREQ(test, kbs_session_prove(s), "too many sessions of this client");
+	for (host = 1; host <= 3; host++)
+		proved(test, 0, "a", host);
+	refused(test, session(test, 0, "a", 5), -EBUSY, "too many sessions of this client");
 }
 
-static void limit_of_a_port(struct kunit *test)
+/* Something has changed since the client began its proof. */
+static void barred(struct kunit *test)
 {
-	struct kbs_session *s, *a;
-	unsigned int i;
+	struct kbs_session *s = session(test, 2, "a", 1);
 
-	port.max_sessions = 2;
-	/* Half-open sessions don't count. */
-	for (i = 0; i < 10; i++)
-		connect(test);
-	a = proved(test, 0, "a", 1);
-	proved(test, 0, "b", 1);
-	s = session(test, 0, "c", 1);
-	KUNIT_EXPECT_STREQ(test, kbs_session_prove(s), "too many sessions");
-	/* A refused session doesn't stop others. */
-	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(a));
+	refused(test, s, -ENOENT, "no such export");
+	s = session(test, 0, "a", 1);
+	allowed = false;
+	refused(test, s, -EACCES, "the secret has changed");
+	allowed = true;
+	port.conf.enabled = false;
+	refused(test, s, -EBUSY, "the port is being closed");
+	port.conf.enabled = true;
+	KUNIT_EXPECT_TRUE(test, list_empty(&kbs_sessions));
 	proved(test, 0, "a", 1);
-	KUNIT_EXPECT_TRUE(test, kbs_session_stopped(a));
-	KUNIT_EXPECT_STREQ(test, kbs_session_prove(s), "too many sessions");
+	KUNIT_EXPECT_EQ(test, port.conf.nsessions, 1U);
+	KUNIT_EXPECT_EQ(test, exports[0].conf.nsessions, 1U);
 }
 
 /* The only queue of a session has @n receives. */
@@ -373,17 +343,6 @@ static void receives_are_shared(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kbs_session_credits(any[0], 500, 1024), 500U);
 }
 
-static void closed_port(struct kunit *test)
-{
-	struct kbs_session *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, s);
-	s->port = &port;
-	port.conf.enabled = false;
-	KUNIT_EXPECT_NOT_NULL(test, kbs_session_admit(s));
-	KUNIT_EXPECT_TRUE(test, list_empty(&kbs_sessions));
-}
-
 void kbs_session_load(struct kbs_session *s, struct kbs_load *load, struct kbs_session_stats *stats)
 {
 	*load = (struct kbs_load) { .io = store_io, .posted = posted, .in_flight = posted };
@@ -394,9 +353,10 @@ static int admit_init(struct kunit *test)
 	INIT_LIST_HEAD(&kbs_sessions);
 	store_io = 0;
 	posted = 1;
+	allowed = true;
+	memset(exports, 0, sizeof(exports));
 	port = (struct kbs_port) {
 		.conf.enabled		= true,
-		.max_sessions		= 100,
 		.max_client_sessions	= 16,
 	};
 	return 0;
@@ -404,17 +364,15 @@ static int admit_init(struct kunit *test)
 
 static struct kunit_case cases[] = {
 	KUNIT_CASE(states_only_advance),
-	KUNIT_CASE(ending_sessions_count),
-	KUNIT_CASE(successor_replaces),
+	KUNIT_CASE(successor_waits),
 	KUNIT_CASE(successor_at_a_new_export),
 	KUNIT_CASE(successor_at_other_endpoints),
 	KUNIT_CASE(few_are_left),
 	KUNIT_CASE(little_is_left),
 	KUNIT_CASE(others_stay),
 	KUNIT_CASE(limits_are_of_proved_names),
-	KUNIT_CASE(limit_of_a_port),
+	KUNIT_CASE(barred),
 	KUNIT_CASE(receives_are_shared),
-	KUNIT_CASE(closed_port),
 	{}
 };
 

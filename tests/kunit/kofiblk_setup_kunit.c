@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Sessions of kofiblk's client: set-up, messages during a session, end, and the next session. The
- * server is a script that answers as soon as a message is sent. There is no network, fabric or
- * block layer.
+ * Sessions of kofiblk's client: set-up, notes during a session, end, and the next session. kofi_cm
+ * is a script, which calls the client's callbacks at once. There is no network, fabric or block
+ * layer.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -16,11 +16,6 @@
 #define trace_kofiblk_session(...)	do { } while (0)
 #define trace_kofiblk_lost(...)		do { } while (0)
 
-#define kulp_net_send		scene_send
-#define kulp_net_recv		scene_recv
-#define kulp_net_connect	scene_connect
-#define kulp_net_close		scene_close
-#define kulp_net_shutdown	scene_shutdown
 #define kulp_fabric_get		scene_fabric_get
 #define kulp_fabric_put		scene_fabric_put
 #define kulp_peer_get		scene_peer_get
@@ -29,20 +24,28 @@
 #define kulp_credits_give	scene_credits_give
 #define kulp_user_add		scene_user_add
 #define kulp_user_del		scene_user_del
-#include "../../ulp/lib/auth.c"
+#include "../../ulp/blk/cli_link.c"
 #include "../../ulp/blk/cli_setup.c"
 #include "../../ulp/blk/cli_session.c"
 #include "../../ulp/blk/cli_rules.c"
 #include "../../ulp/blk/wire.c"
 #include "../../ulp/blk/wire_net.c"
-#include "../../ulp/blk/tag.c"
 
 #define DISK	BIT_ULL(30)
-#define SECRET	"7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d2c1b0a99887766554433221100ffeedd"
 #define ADDRLEN	32
 
 struct workqueue_struct *kbc_wq;
 const struct kulp_role kbc_role;
+
+/* There is one at a time. */
+struct kcm_session {
+	const struct kcm_config	*config;
+	void			*context;
+	bool			connected;	/* between kcm_connect() and kcm_disconnect() */
+	bool			seen;		/* accepted, or at its final end */
+	bool			stopped;	/* kcm_ops.stop was called */
+	unsigned int		gones;
+};
 
 static struct scene {
 	struct kbc_disk		d;
@@ -51,132 +54,140 @@ static struct scene {
 	struct kulp_queue	q;
 	struct fi_info		info;
 	struct fi_ep_attr	ep_attr;
-	struct kulp_key		*key;		/* of the server; NULL if there is no secret */
-	/* The server */
-	struct kofiblk_accept_msg accept;	/* its answer if the proof is right */
-	struct kofiblk_reject_msg reject;	/* its answer instead, if there is a status */
-	bool			early;		/* it rejects the first message */
-	struct kulp_shake	shake;
-	u8			hello[KOFIBLK_NET_MAX];
-	u8			proof[KULP_MAC];
+	struct kcm_session	cm;
+	/* kofi_cm and the server */
+	struct kofiblk_accept_msg accept;	/* its answer, without an @end */
+	u16			addr_len;
+	u16			addr_count;
+	struct kcm_end		end;		/* the end of the attempt, if there is an err */
+	u64			id;
+	u8			mac_key[KCM_SIP_KEY];
 	u8			addrs[KOFIBLK_QUEUES_MAX * ADDRLEN];
-	/* Messages on their way to the client */
-	u8			msgs[8][KOFIBLK_NET_MAX];
-	size_t			lens[8];
-	unsigned int		first, next;
+	struct kofiblk_hello_msg hello;		/* of the client */
 	/* Actions of the client */
-	unsigned int		byes, updates, peers, peers_put, credits, proves, signals;
+	unsigned int		byes, connects, updates, peers, peers_put, credits, proves, signals;
 	bool			full;		/* the device has messages to a dead server */
 	unsigned int		old_nonces;	/* proofs with a nonce of an earlier session */
 	bool			deaf;		/* the server's endpoints don't answer */
 	struct task_struct	*updater;	/* the latest task that updated the disk */
 } *scene;
 
-/* --- the server --- */
+/* --- kofi_cm --- */
 
-static u8 *next_msg(void)
+static void stop(const struct kcm_end *end)
 {
-	return scene->msgs[scene->next % ARRAY_SIZE(scene->msgs)];
+	struct kcm_session *s = &scene->cm;
+
+	WARN_ON(s->stopped);
+	s->seen = true;
+	s->stopped = true;
+	s->config->ops->stop(s, end);
 }
 
-static void sign_msg(const char *label, size_t len)
+/* The session has ended. */
+static void lose(int err)
 {
-	kulp_auth_sign(scene->key, label, scene->proof, next_msg(), len);
-	scene->lens[scene->next++ % ARRAY_SIZE(scene->msgs)] = len;
+	const struct kcm_end end = { .err = err };
+
+	stop(&end);
 }
 
-static void send_reject(void)
+static void say_resize(u64 bytes)
 {
-	sign_msg(KOFIBLK_AUTH_REJECT, kofiblk_build_reject(next_msg(), &scene->reject));
+	const struct kofiblk_resize_msg msg = { .bytes = bytes };
+	u8 buf[sizeof(struct kofiblk_resize)] __aligned(8);
+
+	scene->cm.config->ops->note(&scene->cm, buf, kofiblk_build_resize(buf, &msg));
 }
 
-static void send_resize(u64 number, u64 bytes)
+static void say_bye(bool again, bool flushed)
 {
-	const struct kofiblk_resize_msg msg = { .number = number, .bytes = bytes };
+	const struct kofiblk_bye_msg msg = { .flushed = flushed };
+	u8 buf[sizeof(struct kofiblk_bye)] __aligned(8);
+	const struct kcm_end end = {
+		.err = -ECONNABORTED, .reason = KCM_BYE_STOPPED, .final = !again, .data = buf,
+		.len = kofiblk_build_bye(buf, &msg),
+	};
 
-	sign_msg(KOFIBLK_AUTH_RESIZE, kofiblk_build_resize(next_msg(), &msg));
+	stop(&end);
 }
 
-static void send_bye(bool again, bool flushed)
+static int accept(struct kcm_session *s)
 {
-	const struct kofiblk_bye_msg msg = { .again = again, .flushed = flushed };
+	u8 buf[sizeof(struct kofiblk_accept)] __aligned(8);
+	const struct kcm_peer peer = {
+		.addrs = { FI_ADDR_EFA, scene->addr_len, scene->addr_count, scene->addrs },
+		.priv = buf, .priv_len = kofiblk_build_accept(buf, &scene->accept),
+	};
 
-	sign_msg(KOFIBLK_AUTH_BYE, kofiblk_build_bye(next_msg(), &msg));
+	return s->config->ops->accepted(s, &peer);
 }
 
-static void proof_came(const void *buf, size_t len)
+int kcm_connect(const struct kcm_config *config, const struct kcm_client *client, void *context,
+		struct kcm_session **session)
 {
-	struct kulp_key *keys[KULP_SECRETS] = { scene->key };
-	struct kulp_proof_msg msg;
+	struct kcm_session *s = &scene->cm;
+	struct kcm_end end = scene->end;
+	struct kcm_addrs addrs = {};
+	const void *priv;
+	size_t len;
 
-	if (kulp_parse(&kofiblk_proto, KOFIBLK_AUTH, buf, len, &msg) ||
-	    kulp_proof_check(&scene->shake, keys, !!scene->key, msg.mac))
-		return;
-	memcpy(scene->proof, msg.mac, KULP_MAC);
-	if (scene->reject.status)
-		send_reject();
-	else
-		sign_msg(KOFIBLK_AUTH_ACCEPT, kofiblk_build_accept(next_msg(), &scene->accept));
-}
-
-static void hello_came(const void *buf, size_t len)
-{
-	struct kulp_shake shake = KOFIBLK_SHAKE(scene->hello, len);
-	struct kulp_key *keys[KULP_SECRETS] = { scene->key };
-
-	memcpy(scene->hello, buf, len);
-	scene->shake = shake;
-	if (scene->early)
-		send_reject();
-	else
-		kulp_challenge_send(&scene->shake, NULL, keys, !!scene->key);
-}
-
-/* The server's own messages have no connection. */
-int scene_send(struct kulp_net *net, const void *buf, size_t len)
-{
-	u16 type;
-
-	if (!net) {
-		memcpy(next_msg(), buf, len);
-		scene->lens[scene->next++ % ARRAY_SIZE(scene->msgs)] = len;
-		return 0;
+	WARN_ON(s->connected);
+	*s = (struct kcm_session) { .config = config, .context = context, .connected = true };
+	*session = s;
+	scene->connects++;
+	if (config->ops->hello(s, &addrs, &priv, &len) || addrs.len != ADDRLEN ||
+	    kofiblk_parse_hello(priv, len, &scene->hello) ||
+	    addrs.count != scene->hello.limits.queues || strcmp(client->name, "client") ||
+	    strcmp(client->instance, "disk"))
+		end.err = -EBADMSG;
+	if (!end.err)
+		end.err = accept(s);
+	if (!end.err) {
+		s->seen = true;
+		config->ops->live(s);
+	} else if (end.final) {
+		stop(&end);
+	} else {
+		config->ops->failed(s, &end);
 	}
-	if (kulp_parse_hdr(&kofiblk_proto, buf, len, &type))
-		return -EBADMSG;
-	if (type == KOFIBLK_HELLO)
-		hello_came(buf, len);
-	else if (type == KOFIBLK_AUTH)
-		proof_came(buf, len);
-	else
-		scene->byes += type == KOFIBLK_BYE;
 	return 0;
 }
 
-/* The connection ends when there are no more messages. */
-int scene_recv(struct kulp_net *net, void *buf, size_t room, unsigned int ms)
+void kcm_disconnect(struct kcm_session *s)
 {
-	unsigned int i = scene->first % ARRAY_SIZE(scene->msgs);
+	const struct kcm_end end = { .err = -ESHUTDOWN, .final = true };
 
-	if (scene->first == scene->next)
-		return -ECONNRESET;
-	scene->first++;
-	memcpy(buf, scene->msgs[i], scene->lens[i]);
-	return scene->lens[i];
+	if (s->seen && !s->stopped)
+		stop(&end);
+	WARN_ON(!s->connected || s->gones != s->seen);
+	s->connected = false;
 }
 
-int scene_connect(struct kulp_net *net, const struct sockaddr_storage *addr, unsigned int ms)
+void kcm_gone(struct kcm_session *s)
 {
-	return 0;
+	s->gones++;
 }
 
-void scene_close(struct kulp_net *net)
+void kcm_bye(struct kcm_session *s, enum kcm_reason reason, bool again, const void *data,
+	     size_t len)
 {
-	scene->first = scene->next;
+	scene->byes++;
 }
 
-void scene_shutdown(struct kulp_net *net)
+void *kcm_context(const struct kcm_session *s)
 {
+	return s->context;
+}
+
+u64 kcm_id(const struct kcm_session *s)
+{
+	return scene->id;
+}
+
+const u8 *kcm_mac_key(const struct kcm_session *s)
+{
+	return scene->mac_key;
 }
 
 /* --- the fabric --- */
@@ -307,8 +318,7 @@ static void setup_exit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->peers_put, scene->peers);
 	KUNIT_EXPECT_EQ(test, scene->credits, 0U);
 	KUNIT_EXPECT_EQ(test, scene->old_nonces, 0U);
-	kulp_key_put(scene->d.options.key);
-	kulp_key_put(scene->key);
+	KUNIT_EXPECT_FALSE(test, scene->cm.connected);
 	cancel_work_sync(&scene->d.update);
 	free_percpu(scene->d.stats);
 	scene = NULL;
@@ -323,9 +333,8 @@ static int setup_init(struct kunit *test)
 	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, scene);
 	d = &scene->d;
-	d->setup = kunit_kzalloc(test, sizeof(*d->setup), GFP_KERNEL);
 	d->stats = alloc_percpu(struct kbc_stats);
-	if (!d->setup || !d->stats)
+	if (!d->stats)
 		return -ENOMEM;
 	kbc_session_init(d);
 	strscpy(d->name, "kofiblk0", sizeof(d->name));
@@ -345,7 +354,7 @@ static int setup_init(struct kunit *test)
 	scene->q.fabric = &scene->fabric;
 	scene->q.addrlen = ADDRLEN;
 	scene->accept = (struct kofiblk_accept_msg) {
-		.content = { 1 }, .session = 1000, .epoch = 1, .addr_len = ADDRLEN,
+		.content = { 1 }, .epoch = 1,
 		.limits = {
 			.caps = KOFIBLK_CAP_RDMA_WRITE, .max_io = SZ_64K, .inline_max = 4096,
 			.keep_alive = 5000, .queues = 1, .depth = 8, .inline_read = 4096,
@@ -354,17 +363,11 @@ static int setup_init(struct kunit *test)
 			.bytes = DISK, .flags = KOFIBLK_DISK_WRITE_CACHE, .logical_block = 4096,
 			.physical_block = 4096,
 		},
-		.addr = scene->addrs,
 	};
+	scene->addr_len = ADDRLEN;
+	scene->addr_count = 1;
+	scene->id = 1000;
 	return 0;
-}
-
-/* The client and the server get a secret. */
-static void secret(struct kunit *test)
-{
-	scene->key = kulp_key_new(SECRET);
-	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, scene->key);
-	scene->d.options.key = kulp_key_get(scene->key);
 }
 
 static unsigned long refused(void)
@@ -372,7 +375,7 @@ static unsigned long refused(void)
 	return kbc_count(&scene->d, KBC_STAT(refused));
 }
 
-/* Handle all messages that the server has sent, until the connection ends. */
+/* Handle all that has happened in a session that has ended. */
 static int run(void)
 {
 	return kbc_session_run(&scene->d);
@@ -383,33 +386,38 @@ static int run(void)
 static void sessions(struct kunit *test)
 {
 	struct kbc_disk *d = &scene->d;
-	int i, with_key;
+	int i;
 
-	for (with_key = 0; with_key < 2; with_key++) {
-		if (with_key)
-			secret(test);
-		for (i = 0; i < 3; i++) {
-			scene->accept.session++;
-			KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
-			KUNIT_EXPECT_EQ(test, d->session.id, scene->accept.session);
-			KUNIT_EXPECT_PTR_EQ(test, kbc_session_find(d->session.id), d);
-			KUNIT_EXPECT_EQ(test, d->nqueues, 1);
-			KUNIT_EXPECT_EQ(test, d->made.depth, 8);
-			KUNIT_EXPECT_EQ(test, scene->credits, 9U);
-			KUNIT_EXPECT_EQ(test, d->session.geometry.bytes, DISK);
-			KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
-			kbc_disconnect(d);
-			KUNIT_EXPECT_NULL(test, kbc_session_find(scene->accept.session));
-		}
+	for (i = 0; i < 3; i++) {
+		scene->id++;
+		KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+		KUNIT_EXPECT_EQ(test, d->session.id, scene->id);
+		KUNIT_EXPECT_PTR_EQ(test, kbc_session_find(d->session.id), d);
+		KUNIT_EXPECT_EQ(test, d->nqueues, 1);
+		KUNIT_EXPECT_EQ(test, d->made.depth, 8);
+		KUNIT_EXPECT_EQ(test, scene->credits, 9U);
+		KUNIT_EXPECT_EQ(test, d->session.geometry.bytes, DISK);
+		lose(-ECONNRESET);
+		KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
+		kbc_disconnect(d);
+		KUNIT_EXPECT_NULL(test, kbc_session_find(scene->id));
 	}
-	KUNIT_EXPECT_EQ(test, kbc_count(d, KBC_STAT(connects)), 6UL);
+	KUNIT_EXPECT_EQ(test, kbc_count(d, KBC_STAT(connects)), 3UL);
 	KUNIT_EXPECT_EQ(test, refused(), 0UL);
-	/* Only the end of the disk is announced. */
-	KUNIT_EXPECT_EQ(test, scene->byes, 0U);
+	KUNIT_EXPECT_FALSE(test, d->final);
+	/* A session that the client ends isn't final either, though it is for kofi_cm. */
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	kbc_session_fail(d, -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
+	kbc_disconnect(d);
+	KUNIT_EXPECT_FALSE(test, d->final);
+	KUNIT_EXPECT_EQ(test, scene->byes, 4U);
+	/* The end of the disk is kofi_cm's BYE. */
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
 	d->stopping = true;
+	KUNIT_EXPECT_EQ(test, run(), -ESHUTDOWN);
 	kbc_disconnect(d);
-	KUNIT_EXPECT_EQ(test, scene->byes, 1U);
+	KUNIT_EXPECT_EQ(test, scene->byes, 4U);
 	KUNIT_EXPECT_EQ(test, kbc_connect(d), -ESHUTDOWN);
 }
 
@@ -417,12 +425,10 @@ static void sessions(struct kunit *test)
 static void fabrics(struct kunit *test)
 {
 	struct kbc_disk *d = &scene->d;
-	struct kofiblk_hello_msg hello;
 
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
-	KUNIT_ASSERT_EQ(test, kofiblk_parse_hello(scene->hello, scene->shake.len, &hello), 0);
-	KUNIT_EXPECT_EQ(test, hello.addr_format, (u32)FI_ADDR_EFA);
-	KUNIT_EXPECT_EQ(test, hello.protocol, FI_PROTO_EFA << 16 | 4U);
+	KUNIT_EXPECT_EQ(test, d->link.addrs.format, (u32)FI_ADDR_EFA);
+	KUNIT_EXPECT_EQ(test, scene->hello.protocol, FI_PROTO_EFA << 16 | 4U);
 	scene->fabric.gone = 1;
 	kbc_disconnect(d);
 	KUNIT_EXPECT_NULL(test, d->fabric);
@@ -449,14 +455,13 @@ static void deaf_endpoints(struct kunit *test)
 	scene->accept.epoch++;
 	KUNIT_EXPECT_EQ(test, kbc_connect(d), -ETIMEDOUT);
 	KUNIT_EXPECT_EQ(test, d->session.id, 0ULL);
-	KUNIT_EXPECT_NULL(test, kbc_session_find(scene->accept.session));
+	KUNIT_EXPECT_NULL(test, kbc_session_find(scene->id));
 	KUNIT_EXPECT_FALSE(test, d->epoch.lost);
 	/* It isn't tried again while the device still has many messages to the endpoints. */
 	scene->full = true;
-	scene->proves = 0;
+	scene->connects = 0;
 	KUNIT_EXPECT_EQ(test, kbc_connect(d), -EBUSY);
-	KUNIT_EXPECT_EQ(test, scene->proves, 0U);
-	KUNIT_EXPECT_EQ(test, scene->first, scene->next);
+	KUNIT_EXPECT_EQ(test, scene->connects, 0U);
 	scene->full = false;
 	scene->deaf = false;
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
@@ -466,32 +471,26 @@ static void deaf_endpoints(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->signals, 3U);
 }
 
-/* The keys of tags differ in each session, and are 0 without a secret. */
+/* The keys of tags are those of the session, and are forgotten after it. */
 static void keys_of_tags(struct kunit *test)
 {
 	const struct kofiblk_keys none = {};
 	struct kbc_disk *d = &scene->d;
 	struct kofiblk_keys keys;
 
+	scene->mac_key[3] = 1;
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
-	KUNIT_EXPECT_EQ(test, memcmp(&d->session.keys, &none, sizeof(none)), 0);
-	kbc_disconnect(d);
-	secret(test);
-	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
-	keys = d->session.keys;
-	KUNIT_EXPECT_NE(test, memcmp(&keys, &none, sizeof(none)), 0);
-	KUNIT_EXPECT_NE(test, memcmp(&keys.cmd, &keys.reply, sizeof(keys.cmd)), 0);
-	KUNIT_EXPECT_EQ(test, kofiblk_keys_make(scene->key, scene->proof, &keys), 0);
+	kofiblk_keys_make(scene->mac_key, &keys);
 	KUNIT_EXPECT_EQ(test, memcmp(&keys, &d->session.keys, sizeof(keys)), 0);
 	kbc_disconnect(d);
 	KUNIT_EXPECT_EQ(test, memcmp(&d->session.keys, &none, sizeof(none)), 0);
-	KUNIT_EXPECT_TRUE(test, !memchr_inv(d->session.proof, 0, KULP_MAC));
+	scene->mac_key[3] = 2;
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
 	KUNIT_EXPECT_NE(test, memcmp(&keys, &d->session.keys, sizeof(keys)), 0);
 	kbc_disconnect(d);
 }
 
-/* RESIZEs are numbered from 1 in each session. */
+/* Of several sizes, the last one counts; and none of an earlier session. */
 static void resizes(struct kunit *test)
 {
 	struct kbc_disk *d = &scene->d;
@@ -502,12 +501,14 @@ static void resizes(struct kunit *test)
 		updates = scene->updates;
 		KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
 		KUNIT_EXPECT_EQ(test, d->session.geometry.bytes, DISK);
-		send_resize(1, 2 * DISK);
-		send_resize(2, DISK + 4096);
+		say_resize(2 * DISK);
+		say_resize(DISK + 4096);
+		lose(-ECONNRESET);
 		KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
 		KUNIT_EXPECT_EQ(test, d->session.geometry.bytes, DISK + 4096);
 		flush_work(&d->update);
 		KUNIT_EXPECT_GT(test, scene->updates, updates);
+		say_resize(2 * DISK);
 		kbc_disconnect(d);
 	}
 	KUNIT_EXPECT_EQ(test, refused(), 0UL);
@@ -515,21 +516,15 @@ static void resizes(struct kunit *test)
 
 static void wrong_resizes(struct kunit *test)
 {
-	static const struct {
-		u64	number, bytes;
-	} wrong[] = {
-		{ 1, 4 * DISK }, { 3, 4 * DISK }, { 0, 4 * DISK }, { 1ULL << 32 | 2, 4 * DISK },
-		{ 2, DISK + 512 }, { 2, DISK + 1 }, { 2, KOFIBLK_OFFSET_MAX },
-	};
+	static const u64 wrong[] = { DISK + 512, DISK + 1, KOFIBLK_OFFSET_MAX };
 	struct kbc_disk *d = &scene->d;
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
 		KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
-		send_resize(1, 2 * DISK);
-		send_resize(wrong[i].number, wrong[i].bytes);
+		say_resize(wrong[i]);
 		KUNIT_EXPECT_EQ_MSG(test, run(), -EPROTO, "RESIZE %d", i);
-		KUNIT_EXPECT_EQ(test, d->session.geometry.bytes, 2 * DISK);
+		KUNIT_EXPECT_EQ(test, d->session.geometry.bytes, DISK);
 		kbc_disconnect(d);
 		KUNIT_EXPECT_EQ(test, refused(), i + 1UL);
 	}
@@ -544,7 +539,8 @@ static void updates_outside_the_thread(struct kunit *test)
 	struct kbc_disk *d = &scene->d;
 
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
-	send_resize(1, 2 * DISK);
+	say_resize(2 * DISK);
+	lose(-ECONNRESET);
 	KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
 	flush_work(&d->update);
 	KUNIT_EXPECT_EQ(test, scene->updates, 1U);
@@ -552,86 +548,67 @@ static void updates_outside_the_thread(struct kunit *test)
 	kbc_disconnect(d);
 }
 
-/* With a secret, each byte of a message counts, and messages of an earlier session don't. */
-static void forged(struct kunit *test)
-{
-	const size_t len = sizeof(struct kofiblk_resize);
-	struct kbc_disk *d = &scene->d;
-	u8 old[sizeof(struct kofiblk_resize)];
-	size_t i;
-
-	secret(test);
-	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
-	send_resize(1, 2 * DISK);
-	memcpy(old, scene->msgs[scene->first % ARRAY_SIZE(scene->msgs)], len);
-	kbc_disconnect(d);
-	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
-	memcpy(next_msg(), old, len);
-	scene->lens[scene->next++ % ARRAY_SIZE(scene->msgs)] = len;
-	KUNIT_EXPECT_EQ(test, run(), -EACCES);
-	for (i = 0; i < KULP_MAC; i++) {
-		send_resize(1, 2 * DISK);
-		scene->msgs[scene->first % ARRAY_SIZE(scene->msgs)][sizeof(struct kulp_hdr) + i]++;
-		KUNIT_EXPECT_EQ_MSG(test, run(), -EACCES, "byte %zu", i);
-	}
-	send_bye(false, true);
-	scene->msgs[scene->first % ARRAY_SIZE(scene->msgs)][sizeof(struct kulp_hdr)]++;
-	KUNIT_EXPECT_EQ(test, run(), -EACCES);
-	KUNIT_EXPECT_FALSE(test, d->final);
-	KUNIT_EXPECT_FALSE(test, d->session.flushed);
-	KUNIT_EXPECT_EQ(test, d->session.geometry.bytes, DISK);
-	KUNIT_EXPECT_EQ(test, refused(), KULP_MAC + 2UL);
-	send_resize(1, 2 * DISK);
-	KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
-	KUNIT_EXPECT_EQ(test, d->session.geometry.bytes, 2 * DISK);
-	kbc_disconnect(d);
-}
-
 /* --- ends of sessions --- */
 
-/* Only a server that has proved who it is can end a disk for good. */
+/* An end is final if kofi_cm says so, which knows whether the server has proved who it is. */
 static void byes(struct kunit *test)
 {
 	struct kbc_disk *d = &scene->d;
-	int with_key, again;
+	int again;
 
-	for (with_key = 0; with_key < 2; with_key++) {
-		if (with_key)
-			secret(test);
-		for (again = 1; again >= 0; again--) {
-			KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
-			send_bye(again, true);
-			KUNIT_EXPECT_EQ(test, run(), -ECONNABORTED);
-			KUNIT_EXPECT_TRUE(test, d->session.flushed);
-			KUNIT_EXPECT_EQ(test, d->final, with_key && !again);
-			kbc_disconnect(d);
-			KUNIT_EXPECT_FALSE(test, d->session.flushed);
-		}
+	for (again = 1; again >= 0; again--) {
+		KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+		say_bye(again, true);
+		KUNIT_EXPECT_EQ(test, run(), -ECONNABORTED);
+		KUNIT_EXPECT_TRUE(test, d->session.flushed);
+		KUNIT_EXPECT_EQ(test, d->final, !again);
+		kbc_disconnect(d);
+		KUNIT_EXPECT_FALSE(test, d->session.flushed);
 	}
+	/* A bad message is counted. */
 	KUNIT_EXPECT_EQ(test, refused(), 0UL);
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	lose(-EPROTO);
+	KUNIT_EXPECT_EQ(test, run(), -EPROTO);
+	kbc_disconnect(d);
+	KUNIT_EXPECT_EQ(test, refused(), 1UL);
 }
 
-/* The same for a server that rejects the client, before or after its proof. */
-static void rejects(struct kunit *test)
+/* The same for a server that refuses the client. */
+static void refusals(struct kunit *test)
 {
 	struct kbc_disk *d = &scene->d;
-	int with_key, again, early;
+	int again;
 
-	for (with_key = 0; with_key < 2; with_key++) {
-		if (with_key)
-			secret(test);
-		for (again = 1; again >= 0; again--)
-			for (early = 1; early >= 0; early--) {
-				scene->reject = (struct kofiblk_reject_msg) {
-					.status = KULP_STS_BUSY, .again = again, .why = "why",
-				};
-				scene->early = early;
-				d->final = false;
-				KUNIT_EXPECT_EQ(test, kbc_connect(d), -EBUSY);
-				KUNIT_EXPECT_EQ(test, d->final, with_key && !again && !early);
-			}
+	for (again = 1; again >= 0; again--) {
+		scene->end = (struct kcm_end) {
+			.err = -EBUSY, .refused = true, .final = !again, .why = "why",
+		};
+		d->final = false;
+		KUNIT_EXPECT_EQ(test, kbc_connect(d), -EBUSY);
+		KUNIT_EXPECT_EQ(test, d->final, !again);
 	}
 	KUNIT_EXPECT_EQ(test, refused(), 0UL);
+	KUNIT_EXPECT_EQ(test, d->session.id, 0ULL);
+}
+
+/* Users know these errors; those of kofi_cm tell which side lacks the secret. */
+static void errors(struct kunit *test)
+{
+	static const int errs[][2] = {
+		{ -ENOKEY, -EACCES }, { -ENODATA, -EACCES }, { -EKEYREJECTED, -EACCES },
+		{ -ECONNREFUSED, -ECONNREFUSED }, { -ETIMEDOUT, -ETIMEDOUT },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(errs); i++) {
+		scene->end.err = errs[i][0];
+		KUNIT_EXPECT_EQ(test, kbc_connect(&scene->d), errs[i][1]);
+		KUNIT_EXPECT_FALSE(test, scene->d.final);
+	}
+	/* The server's own status isn't about secrets. */
+	scene->end = (struct kcm_end) { .err = -ENODATA, .refused = true };
+	KUNIT_EXPECT_EQ(test, kbc_connect(&scene->d), -ENODATA);
 }
 
 /* --- lost writes --- */
@@ -645,7 +622,7 @@ static bool loses(struct kunit *test, bool writes, bool flushed)
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
 	if (writes)
 		kbc_epoch_wrote(&d->epoch);
-	send_bye(true, flushed);
+	say_bye(true, flushed);
 	KUNIT_EXPECT_EQ(test, run(), -ECONNABORTED);
 	kbc_disconnect(d);
 	scene->accept.epoch++;
@@ -669,11 +646,12 @@ static void losses(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, loses(test, false, false));
 	/* The flushes of one server don't count for a later session. */
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
-	send_bye(true, true);
+	say_bye(true, true);
 	run();
 	kbc_disconnect(d);
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
 	kbc_epoch_wrote(&d->epoch);
+	lose(-ECONNRESET);
 	KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
 	kbc_disconnect(d);
 	scene->accept.epoch++;
@@ -690,6 +668,8 @@ static int granted(struct kofiblk_accept_msg *good)
 	int ret = kbc_connect(&scene->d);
 
 	scene->accept = *good;
+	scene->addr_len = ADDRLEN;
+	scene->addr_count = 1;
 	if (!ret)
 		kbc_disconnect(&scene->d);
 	return ret;
@@ -709,11 +689,14 @@ static void wrong_grants(struct kunit *test)
 	REFUSED(now->limits.caps |= KOFIBLK_CAP_CHECKSUM, -EPROTO);
 	REFUSED(now->limits.max_io = SZ_2M, -EPROTO);
 	REFUSED(now->limits.keep_alive = 10001, -EPROTO);
-	REFUSED(now->limits.queues = 3, -EPROTO);
+	REFUSED(now->limits.queues = scene->addr_count = 3, -EPROTO);
 	REFUSED(now->limits.depth = 17, -EPROTO);
-	REFUSED(now->addr_len = ADDRLEN - 1, -EPROTO);
+	/* Other addresses than it says, or of another kind. */
+	REFUSED(scene->addr_count = 2, -EPROTO);
+	REFUSED(scene->addr_len = ADDRLEN - 1, -EPROTO);
+	REFUSED(now->epoch = 0, -EPROTO);
 	KUNIT_EXPECT_FALSE(test, scene->d.made.known);
-	KUNIT_EXPECT_EQ(test, refused(), 6UL);
+	KUNIT_EXPECT_EQ(test, refused(), 8UL);
 	scene->d.options.checksum = true;
 	REFUSED((void)now, -EOPNOTSUPP);
 	scene->d.options.checksum = false;
@@ -724,7 +707,7 @@ static void wrong_grants(struct kunit *test)
 	REFUSED(now->limits.depth--, -ESTALE);
 	REFUSED(now->limits.max_io -= 4096, -ESTALE);
 	REFUSED(now->limits.max_io += 4096, -EPROTO);
-	REFUSED(now->limits.queues = 2, -EPROTO);
+	REFUSED(now->limits.queues = scene->addr_count = 2, -EPROTO);
 #undef REFUSED
 	KUNIT_EXPECT_EQ(test, granted(&good), 0);
 }
@@ -750,9 +733,9 @@ static void used_id(struct kunit *test)
 	struct kbc_disk *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, other);
-	KUNIT_ASSERT_EQ(test, kbc_publish(other, scene->accept.session), 0);
+	KUNIT_ASSERT_EQ(test, kbc_publish(other, scene->id), 0);
 	KUNIT_EXPECT_EQ(test, kbc_connect(&scene->d), -EPROTO);
-	KUNIT_EXPECT_PTR_EQ(test, kbc_session_find(scene->accept.session), other);
+	KUNIT_EXPECT_PTR_EQ(test, kbc_session_find(scene->id), other);
 	KUNIT_EXPECT_EQ(test, refused(), 1UL);
 	kbc_unpublish(other);
 	KUNIT_ASSERT_EQ(test, kbc_connect(&scene->d), 0);
@@ -767,9 +750,9 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(resizes),
 	KUNIT_CASE(wrong_resizes),
 	KUNIT_CASE(updates_outside_the_thread),
-	KUNIT_CASE(forged),
 	KUNIT_CASE(byes),
-	KUNIT_CASE(rejects),
+	KUNIT_CASE(refusals),
+	KUNIT_CASE(errors),
 	KUNIT_CASE(losses),
 	KUNIT_CASE(wrong_grants),
 	KUNIT_CASE(limits_nonsense),

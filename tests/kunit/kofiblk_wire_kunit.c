@@ -6,29 +6,18 @@
 #include "../../ulp/lib/msg.c"
 #include "../../ulp/blk/wire.c"
 #include "../../ulp/blk/wire_net.c"
-
-static const u8 addrs[2 * 32] = { 1, 2, 3, [32] = 4 };
+#include "../../ulp/blk/tag.h"
 
 static const struct kofiblk_hello_msg hello = {
-	.nonce		= { 1 },
-	.client		= "host-a",
-	.export		= "disk0",
-	.host		= { 2 },
 	.content	= { 3 },
 	.limits		= { KOFIBLK_CAPS, 1 << 20, 4096, 5000, 2, KOFIBLK_DEPTH_MAX, 8192 },
-	.addr_format	= 7,
 	.protocol	= 8,
-	.addr_len	= 32,
-	.addr		= addrs,
 };
 
 static const struct kofiblk_accept_msg accept = {
 	.content	= { 2 },
-	.session	= U64_MAX,
 	.epoch		= U64_MAX - 1,
 	.limits		= { KOFIBLK_CAPS, KOFIBLK_IO_MAX, 0, 100, 2, 1 },
-	.addr_len	= 32,
-	.addr		= addrs,
 	.disk = {
 		.bytes			= 1 << 30,
 		.flags			= KOFIBLK_DISK_FLAGS,
@@ -42,25 +31,11 @@ static const struct kofiblk_accept_msg accept = {
 	},
 };
 
-static const struct kulp_challenge_msg challenge = {
-	.nonce	= { 9 },
-	.macs	= { { 1 }, { 2 } },
-	.auth	= true,
-};
-
-static const struct kofiblk_reject_msg reject = {
-	.status	= KULP_STS_BUSY,
-	.again	= true,
-	.why	= "full",
-};
-
 static const struct kofiblk_resize_msg resize = {
-	.number	= 1,
 	.bytes	= 4096,
 };
 
 static const struct kofiblk_bye_msg bye = {
-	.again	= true,
 	.flushed	= true,
 };
 
@@ -90,32 +65,25 @@ static const struct kofiblk_reply_msg reply = {
 /* Any parsed message. */
 union any {
 	struct kofiblk_hello_msg	hello;
-	struct kulp_challenge_msg	challenge;
-	struct kulp_proof_msg	auth;
 	struct kofiblk_accept_msg	accept;
-	struct kofiblk_reject_msg	reject;
 	struct kofiblk_resize_msg	resize;
 	struct kofiblk_bye_msg	bye;
 	struct kofiblk_cmd_msg	cmd;
 	struct kofiblk_reply_msg	reply;
 };
 
-enum kind { HELLO, CHALLENGE, AUTH, ACCEPT, REJECT, RESIZE, BYE, CMD, REPLY };
+enum kind { HELLO, ACCEPT, RESIZE, BYE, CMD, REPLY };
+
+/* Room for any message, and bytes behind it. */
+#define ROOM	1024
 
 static size_t build(enum kind kind, void *buf)
 {
 	switch (kind) {
 	case HELLO:
 		return kofiblk_build_hello(buf, &hello);
-	case CHALLENGE:
-		return kulp_build(&kofiblk_proto, KOFIBLK_CHALLENGE, buf, &challenge, NULL, 0);
-	case AUTH:
-		return kulp_build(&kofiblk_proto, KOFIBLK_AUTH, buf,
-				  &(struct kulp_proof_msg){ { 9 } }, NULL, 0);
 	case ACCEPT:
 		return kofiblk_build_accept(buf, &accept);
-	case REJECT:
-		return kofiblk_build_reject(buf, &reject);
 	case RESIZE:
 		return kofiblk_build_resize(buf, &resize);
 	case BYE:
@@ -132,14 +100,8 @@ static int parse(enum kind kind, const void *buf, size_t len, union any *any)
 	switch (kind) {
 	case HELLO:
 		return kofiblk_parse_hello(buf, len, &any->hello);
-	case CHALLENGE:
-		return kulp_parse(&kofiblk_proto, KOFIBLK_CHALLENGE, buf, len, &any->challenge);
-	case AUTH:
-		return kulp_parse(&kofiblk_proto, KOFIBLK_AUTH, buf, len, &any->auth);
 	case ACCEPT:
 		return kofiblk_parse_accept(buf, len, &any->accept);
-	case REJECT:
-		return kofiblk_parse_reject(buf, len, &any->reject);
 	case RESIZE:
 		return kofiblk_parse_resize(buf, len, &any->resize);
 	case BYE:
@@ -161,7 +123,7 @@ static union any *any_message(struct kunit *test)
 
 static u8 *message(struct kunit *test, enum kind kind, size_t *len)
 {
-	u8 *buf = kunit_kzalloc(test, KOFIBLK_NET_MAX, GFP_KERNEL);
+	u8 *buf = kunit_kzalloc(test, ROOM, GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, buf);
 	*len = build(kind, buf);
@@ -176,20 +138,13 @@ static void round_trip(struct kunit *test)
 
 	buf = message(test, HELLO, &len);
 	KUNIT_ASSERT_EQ(test, parse(HELLO, buf, len, any), 0);
-	KUNIT_EXPECT_PTR_EQ(test, any->hello.addr, (const u8 *)buf + sizeof(struct kofiblk_hello));
-	KUNIT_EXPECT_MEMEQ(test, any->hello.addr, addrs, sizeof(addrs));
-	any->hello.addr = addrs;
-	KUNIT_EXPECT_STREQ(test, any->hello.client, hello.client);
+	KUNIT_EXPECT_EQ(test, any->hello.protocol, hello.protocol);
+	KUNIT_EXPECT_MEMEQ(test, any->hello.content, hello.content, sizeof(hello.content));
 	KUNIT_EXPECT_MEMEQ(test, &any->hello.limits, &hello.limits, sizeof(hello.limits));
 	buf = message(test, ACCEPT, &len);
 	KUNIT_ASSERT_EQ(test, parse(ACCEPT, buf, len, any), 0);
-	KUNIT_EXPECT_MEMEQ(test, any->accept.addr, addrs, sizeof(addrs));
 	KUNIT_EXPECT_MEMEQ(test, &any->accept.disk, &accept.disk, sizeof(accept.disk));
-	KUNIT_EXPECT_EQ(test, any->accept.session, accept.session);
 	KUNIT_EXPECT_EQ(test, any->accept.epoch, accept.epoch);
-	buf = message(test, REJECT, &len);
-	KUNIT_ASSERT_EQ(test, parse(REJECT, buf, len, any), 0);
-	KUNIT_EXPECT_STREQ(test, any->reject.why, "full");
 	buf = message(test, CMD, &len);
 	KUNIT_ASSERT_EQ(test, parse(CMD, buf, len, any), 0);
 	KUNIT_EXPECT_EQ(test, any->cmd.id, cmd.id);
@@ -238,24 +193,9 @@ static const struct change changes[] = {
 	{ "magic", HELLO, AT(kulp_hdr, magic), 1 },
 	{ "version", HELLO, AT(kulp_hdr, version), 1 },
 	{ "type 0", HELLO, AT(kulp_hdr, type), 0 },
-	{ "type 8", HELLO, AT(kulp_hdr, type), 8 },
+	{ "type 5", HELLO, AT(kulp_hdr, type), 5 },
 	{ "length", HELLO, AT(kulp_hdr, len), U32_MAX },
 	{ "header's reserved", HELLO, AT(kulp_hdr, reserved), 1 },
-	{ "no client", HELLO, offsetof(struct kofiblk_hello, client), 8, 0 },
-	{ "client a/b", HELLO, offsetof(struct kofiblk_hello, client) + 1, 1, '/' },
-	{ "client with a blank", HELLO, offsetof(struct kofiblk_hello, client), 1,
-	  ' ' },
-	{ "client with a newline", HELLO, offsetof(struct kofiblk_hello, client), 1,
-	  '\n' },
-	{ "client of 8 bits", HELLO, offsetof(struct kofiblk_hello, client), 1,
-	  0xe4 },
-	{ "no end of client", HELLO, offsetof(struct kofiblk_hello, client) + 63, 1,
-	  'x' },
-	{ "something behind client", HELLO,
-	  offsetof(struct kofiblk_hello, client) + 62, 1, 'x' },
-	{ "export ..", HELLO, offsetof(struct kofiblk_hello, export), 8,
-	  '.' | '.' << 8 },
-	{ "no host", HELLO, offsetof(struct kofiblk_hello, host), 8, 0 },
 	{ "unknown capability", HELLO, AT(kofiblk_hello, caps), U32_MAX, true },
 	{ "max_io 0", HELLO, AT(kofiblk_hello, max_io), 0 },
 	{ "max_io 512", HELLO, AT(kofiblk_hello, max_io), 512 },
@@ -271,16 +211,11 @@ static const struct change changes[] = {
 	{ "keep_alive too long", HELLO, AT(kofiblk_hello, keep_alive),
 	  KOFIBLK_KEEP_ALIVE_MAX + 1 },
 	{ "no queue", HELLO, AT(kofiblk_hello, queues), 0 },
-	{ "another queue", HELLO, AT(kofiblk_hello, queues), 3 },
 	{ "too many queues", HELLO, AT(kofiblk_hello, queues), KOFIBLK_QUEUES_MAX + 1 },
 	{ "depth 0", HELLO, AT(kofiblk_hello, depth), 0 },
 	{ "depth too large", HELLO, AT(kofiblk_hello, depth), KOFIBLK_DEPTH_MAX + 1 },
-	{ "addr_len 0", HELLO, AT(kofiblk_hello, addr_len), 0 },
-	{ "addr_len 31", HELLO, AT(kofiblk_hello, addr_len), 31 },
-	{ "challenge: auth 2", CHALLENGE, AT(kulp_challenge, auth), 2 },
-	{ "challenge: proofs by no secret", CHALLENGE, AT(kulp_challenge, auth), 0 },
-	{ "challenge: reserved", CHALLENGE, AT(kulp_challenge, reserved[6]), 1 },
-	{ "accept: session 0", ACCEPT, AT(kofiblk_accept, session), 0 },
+	{ "reserved", HELLO, AT(kofiblk_hello, reserved), 1 },
+	{ "more reserved", HELLO, AT(kofiblk_hello, reserved2), 1 },
 	{ "accept: epoch 0", ACCEPT, AT(kofiblk_accept, epoch), 0 },
 	{ "accept: no content", ACCEPT, offsetof(struct kofiblk_accept, content), 8,
 	  0 },
@@ -289,7 +224,8 @@ static const struct change changes[] = {
 	{ "accept: caps without discard", ACCEPT, AT(kofiblk_accept, caps),
 	  KOFIBLK_CAPS & ~KOFIBLK_CAP_DISCARD },
 	{ "accept: max_io", ACCEPT, AT(kofiblk_accept, max_io), 0 },
-	{ "accept: queues", ACCEPT, AT(kofiblk_accept, queues), 1 },
+	{ "accept: queues", ACCEPT, AT(kofiblk_accept, queues), 0 },
+	{ "accept: reserved", ACCEPT, AT(kofiblk_accept, reserved), 1 },
 	{ "accept: depth", ACCEPT, AT(kofiblk_accept, depth), 0 },
 	{ "accept: inline_read", ACCEPT, AT(kofiblk_accept, inline_read),
 	  KOFIBLK_INLINE_READ_MAX + 1 },
@@ -306,17 +242,9 @@ static const struct change changes[] = {
 	{ "disk: no granularity", ACCEPT,
 	  AT(kofiblk_accept, disk.discard_granularity), 0 },
 	{ "disk: zeroes_max", ACCEPT, AT(kofiblk_accept, disk.zeroes_max), 1 },
-	{ "reject: status OK", REJECT, AT(kofiblk_reject, status), 0 },
-	{ "reject: unknown status", REJECT, AT(kofiblk_reject, status),
-	  KULP_STATUSES },
-	{ "reject: again 2", REJECT, AT(kofiblk_reject, again), 2 },
-	{ "reject: why with an escape", REJECT, offsetof(struct kofiblk_reject, why),
-	  1, 0x1b },
 	{ "resize: odd", RESIZE, AT(kofiblk_resize, bytes), 511 },
 	{ "resize: 2^63", RESIZE, AT(kofiblk_resize, bytes), BIT_ULL(63) },
-	{ "resize: the 0th", RESIZE, AT(kofiblk_resize, number), 0 },
 	{ "bye: flushed 2", BYE, AT(kofiblk_bye, flushed), 2 },
-	{ "bye: again 2", BYE, AT(kofiblk_bye, again), 2 },
 	{ "bye: reserved", BYE, AT(kofiblk_bye, reserved[0]), 1 },
 	{ "cmd: version", CMD, AT(kofiblk_cmd, version), 1 },
 	{ "cmd: op 0", CMD, AT(kofiblk_cmd, op), 0 },
@@ -392,7 +320,7 @@ static void other_version(struct kunit *test)
 	u16 type;
 	u8 *buf;
 
-	buf = message(test, REJECT, &len);
+	buf = message(test, BYE, &len);
 	hdr = (struct kulp_hdr *)buf;
 	KUNIT_EXPECT_EQ(test, kulp_parse_hdr(&kofiblk_proto, buf, len, &type), 0);
 	hdr->version = cpu_to_le16(KOFIBLK_VERSION + 1);
@@ -625,6 +553,39 @@ static void proofs(struct kunit *test)
 #undef TRY
 }
 
+static void names(struct kunit *test)
+{
+	static const char * const wrong[] = {
+		"", ".", "..", "a/b", "a b", "a\n", "\x7f", "\xe4",
+		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+	};
+	unsigned int i;
+
+	KUNIT_EXPECT_TRUE(test, kofiblk_name_ok("host-a"));
+	KUNIT_EXPECT_TRUE(test, kofiblk_name_ok("..."));
+	KUNIT_EXPECT_TRUE(test, kofiblk_name_ok(wrong[8] + 1));
+	for (i = 0; i < ARRAY_SIZE(wrong); i++)
+		KUNIT_EXPECT_FALSE_MSG(test, kofiblk_name_ok(wrong[i]), "%u", i);
+}
+
+/* The keys of tags are the SipHashes of 0 to 3, by the key of SipHash's own examples. */
+static void tag_keys(struct kunit *test)
+{
+	const siphash_key_t key = { { 0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL } };
+	struct kofiblk_keys keys;
+	u8 secret[16];
+	unsigned int i;
+
+	for (i = 0; i < sizeof(secret); i++)
+		secret[i] = i;
+	kofiblk_keys_make(secret, &keys);
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, keys.cmd.key[i], siphash_1u64(i, &key));
+		KUNIT_EXPECT_EQ(test, keys.reply.key[i], siphash_1u64(2 + i, &key));
+	}
+	KUNIT_EXPECT_NE(test, keys.cmd.key[0], keys.reply.key[0]);
+}
+
 static void statuses(struct kunit *test)
 {
 	u16 status;
@@ -674,6 +635,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(checksums),
 	KUNIT_CASE(immediate_data),
 	KUNIT_CASE(proofs),
+	KUNIT_CASE(names),
+	KUNIT_CASE(tag_keys),
 	KUNIT_CASE(statuses),
 	KUNIT_CASE(granted),
 	{}

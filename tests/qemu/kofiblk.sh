@@ -71,7 +71,7 @@ load_fabric()
 
 unload_fabric()
 {
-	check "the common modules are unloaded" rmmod kofiblk_common kofi_ulp
+	check "the common modules are unloaded" rmmod kofiblk_common kofi_cm kofi_ulp
 	check "the provider is unloaded" modprobe -r kofi_efa
 	check "the device is deleted" host rdma link delete es0
 	check "the soft device's module is unloaded" modprobe -r efasim

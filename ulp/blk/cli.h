@@ -3,7 +3,7 @@
  * kofiblk.ko: attaches block devices that another machine's kofiblk_srv exports.
  *
  * Only the disk's thread begins and ends sessions. Other code calls kbc_session_fail(), which makes
- * the thread end the session.
+ * the thread end the session; so do the callbacks of kofi_cm.
  *
  * kbc_disks_lock (mutex)		the list of disks
  *  > kbc_disk.lock (spinlock, BH off)
@@ -24,8 +24,8 @@
 #include <linux/cache.h>
 #include <linux/completion.h>
 #include <linux/workqueue.h>
+#include <kofi/session.h>
 #include <kofi/ulp.h>
-#include <kofi/ulp_auth.h>
 #include <kofi/ulp_net.h>
 #include "tag.h"
 #include "wire.h"
@@ -230,10 +230,24 @@ struct kbc_stats {
 #define kbc_add(d, name, more)	this_cpu_add((d)->stats->n[KBC_STAT(name)], more)
 #define kbc_inc(d, name)	kbc_add(d, name, 1)
 
-/* Messages of session set-up. */
-struct kbc_setup {
-	u8	hello[KOFIBLK_NET_MAX];	/* as it was sent, for the proofs */
-	u8	msg[KOFIBLK_NET_MAX];	/* all other messages */
+/* An attempt to begin a session of kofi_cm, or the session: see cli_link.c. */
+struct kbc_link {
+	struct kcm_config	config;
+	struct kcm_session	*cm;		/* or NULL; the thread's */
+	const char		*step;		/* that an attempt fails in */
+	u8			hello[sizeof(struct kofiblk_hello)] __aligned(8);
+	size_t			len;		/* of @hello */
+	struct kofiblk_accept_msg accept;
+	struct kcm_addrs	addrs;		/* the client's; the server's are of this kind */
+	/* Addresses: the client's, until the server has accepted; then the server's */
+	u8			room[KOFIBLK_QUEUES_MAX * KULP_ADDR_MAX];
+	bool			up;		/* both sides are ready */
+	int			err;		/* why the attempt or the session has ended, or 0 */
+	/* Under kbc_disk.lock */
+	bool			resized;	/* the disk has @bytes now */
+	u64			bytes;
+	bool			ended;		/* kbc_link_stop() was called */
+	bool			closing;	/* kbc_link_stop() calls kcm_gone() */
 };
 
 /*
@@ -255,21 +269,17 @@ struct kbc_epoch {
 struct kbc_session {
 	u64			id;		/* or 0 */
 	struct hlist_node	node;		/* in kbc_sessions */
-	struct kulp_net		net;
-	struct kulp_key		*key;		/* key that the session began with, or NULL */
-	u8			proof[KULP_MAC];	/* of AUTH; all later MACs cover it */
 	struct kofiblk_keys	keys;		/* of tags */
 	bool			open;		/* messages may be sent */
-	u64			resizes;	/* number of the latest RESIZE */
 	struct kofiblk_limits	limits;		/* of the latest session, as geometry */
 	struct kofiblk_disk_msg	geometry;
-	bool			flushed;	/* as the server said at the end */
+	bool			flushed;	/* as the server said at the end; under lock */
 };
 
 /* Members that the first session sets, and that no other one changes. */
 struct kbc_made {
 	bool			known;
-	struct kofiblk_accept_msg accept;	/* without addr */
+	struct kofiblk_accept_msg accept;
 	u32			addr_format;
 	u32			protocol;	/* kulp_fabric_protocol() */
 	size_t			addrlen;
@@ -299,7 +309,6 @@ struct kbc_disk {
 	enum kbc_state		state;
 	unsigned int		attempt;	/* failures of earlier ones are ignored */
 	int			failure;	/* first errno of this attempt, or 0 */
-	struct work_struct	kick;		/* wakes thread after a failure of the session */
 	struct work_struct	update;		/* kbc_disk_update() after the first session */
 	bool			deleting;	/* delete_work was queued */
 	struct work_struct	delete_work;
@@ -314,7 +323,7 @@ struct kbc_disk {
 	bool			final;		/* the server proved that it refuses this client */
 	unsigned long		since;		/* when the session began or ended, in jiffies */
 	struct delayed_work	fast_fail;
-	struct kbc_setup	*setup;
+	struct kbc_link		link;
 	struct kulp_fabric	*fabric;	/* kept between sessions, as are its objects */
 	struct kbc_session	session;
 	struct kbc_made		made;
@@ -371,6 +380,11 @@ void kbc_session_fail(struct kbc_disk *d, int err);
 void kbc_session_init(struct kbc_disk *d);
 int kbc_session_start(struct kbc_disk *d);
 void kbc_session_stop(struct kbc_disk *d);
+
+/* cli_link.c */
+
+int kbc_link_begin(struct kbc_disk *d, const struct kofiblk_limits *limits);
+void kbc_link_end(struct kbc_disk *d);
 
 /* cli_setup.c */
 

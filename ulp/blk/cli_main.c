@@ -25,6 +25,7 @@ MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION("0.1");
 MODULE_IMPORT_NS(KOFI);
+MODULE_IMPORT_NS(KOFI_CM);
 MODULE_IMPORT_NS(KOFI_ULP);
 MODULE_IMPORT_NS(KOFIBLK);
 
@@ -65,11 +66,9 @@ const struct kulp_role kbc_role = {
 
 static void kbc_free(struct kbc_disk *d)
 {
-	cancel_work_sync(&d->kick);
 	kbc_setup_free(d);
 	kbc_options_free(&d->options);
 	ida_free(&kbc_indices, d->index);
-	kfree(d->setup);
 	/* kbc_busy_put() of the last request may be about to call wake_up(). */
 	synchronize_rcu();
 	free_percpu(d->stats);
@@ -130,10 +129,9 @@ static struct kbc_disk *kbc_alloc(void)
 	init_completion(&d->created);
 	INIT_WORK(&d->delete_work, kbc_delete);
 	kbc_session_init(d);
-	d->setup = kzalloc(sizeof(*d->setup), GFP_KERNEL);
 	d->queues = kcalloc(KOFIBLK_QUEUES_MAX, sizeof(*d->queues), GFP_KERNEL);
 	d->stats = alloc_percpu(struct kbc_stats);
-	if (!d->setup || !d->queues || !d->stats) {
+	if (!d->queues || !d->stats) {
 		kbc_free(d);
 		return NULL;
 	}

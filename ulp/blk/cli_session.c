@@ -2,10 +2,9 @@
 /*
  * A disk's thread: it runs a session until that fails, and then connects again.
  *
- * Everything that ends a session (loss of the TCP connection, removal of the device, a request's
- * time-out, a bad message from the server) only shuts down the connection, on which the thread
- * waits. The thread then stops the block layer's queue, aborts all requests, and connects again
- * when nothing of the session is left.
+ * Everything that ends a session (its end by kofi_cm, removal of the device, a request's time-out,
+ * a bad message from the server) only wakes the thread. The thread then stops the block layer's
+ * queue, aborts all requests, and connects again when nothing of the session is left.
  *
  * Write-out of memory may wait for the thread, so the thread runs in a noio scope.
  */
@@ -41,14 +40,6 @@ bool kbc_set_state(struct kbc_disk *d, enum kbc_state state)
 	return old != KBC_DELETING;
 }
 
-static void kbc_kick(struct work_struct *work)
-{
-	struct kbc_disk *d = container_of(work, struct kbc_disk, kick);
-
-	kulp_net_shutdown(&d->session.net);
-	wake_up(&d->wait);
-}
-
 /* End a session, unless another one has begun. Its first error is recorded. */
 void kbc_session_fail_of(struct kbc_disk *d, unsigned int attempt, int err)
 {
@@ -56,7 +47,7 @@ void kbc_session_fail_of(struct kbc_disk *d, unsigned int attempt, int err)
 	if (d->attempt == attempt) {
 		if (!d->failure)
 			WRITE_ONCE(d->failure, err);
-		queue_work(kbc_wq, &d->kick);
+		wake_up(&d->wait);
 	}
 	spin_unlock_bh(&d->lock);
 }
@@ -85,56 +76,35 @@ static void kbc_fast_fail(struct work_struct *work)
 
 /* --- while there is a session --- */
 
-/* RESIZE messages are numbered, so that a recorded one can't be replayed. */
-static int kbc_take_resize(struct kbc_disk *d, void *buf, size_t len)
+static int kbc_take_resize(struct kbc_disk *d)
 {
-	struct kofiblk_resize_msg msg;
-	int ret;
+	u64 bytes;
 
-	ret = kofiblk_parse_resize(buf, len, &msg) ?:
-	      kulp_auth_check(d->session.key, KOFIBLK_AUTH_RESIZE, d->session.proof, buf, len);
-	if (ret)
-		return ret;
-	if (msg.number != d->session.resizes + 1)
+	spin_lock_bh(&d->lock);
+	bytes = d->link.bytes;
+	d->link.resized = false;
+	spin_unlock_bh(&d->lock);
+	if (bytes % d->session.geometry.logical_block) {
+		kbc_inc(d, refused);
 		return -EPROTO;
-	d->session.resizes = msg.number;
-	if (msg.bytes % d->session.geometry.logical_block)
-		return -EPROTO;
-	WRITE_ONCE(d->session.geometry.bytes, msg.bytes);
+	}
+	WRITE_ONCE(d->session.geometry.bytes, bytes);
 	schedule_work(&d->update);
 	return 0;
 }
 
-static int kbc_take_bye(struct kbc_disk *d, void *buf, size_t len)
+/* Wait until something happens, or until a time. Return: 0, or why the session must end. */
+static int kbc_session_wait(struct kbc_disk *d, long left)
 {
-	struct kofiblk_bye_msg msg;
-	int ret;
+	int ret = 0;
 
-	ret = kofiblk_parse_bye(buf, len, &msg) ?:
-	      kulp_auth_check(d->session.key, KOFIBLK_AUTH_BYE, d->session.proof, buf, len);
+	wait_event_idle_timeout(d->wait, READ_ONCE(d->failure) || READ_ONCE(d->link.resized) ||
+				READ_ONCE(d->stopping), left);
+	if (READ_ONCE(d->link.resized))
+		ret = kbc_take_resize(d);
 	if (ret)
 		return ret;
-	d->session.flushed = msg.flushed;
-	/* Without a secret anyone could have sent the BYE, so reconnect in any case. */
-	d->final = d->session.key && !msg.again;
-	return -ECONNABORTED;
-}
-
-static int kbc_take_message(struct kbc_disk *d, void *buf, size_t len)
-{
-	u16 type;
-	int ret;
-
-	ret = kulp_parse_hdr(&kofiblk_proto, buf, len, &type);
-	if (!ret && type == KOFIBLK_RESIZE)
-		ret = kbc_take_resize(d, buf, len);
-	else if (!ret && type == KOFIBLK_BYE)
-		ret = kbc_take_bye(d, buf, len);
-	else
-		ret = -EPROTO;
-	if (ret == -EPROTO || ret == -EACCES)
-		kbc_inc(d, refused);
-	return ret;
+	return READ_ONCE(d->failure) ?: READ_ONCE(d->stopping) ? -ESHUTDOWN : 0;
 }
 
 /* Return: why the session must end, a negative errno. */
@@ -143,29 +113,23 @@ static int kbc_session_run(struct kbc_disk *d)
 	/* Half of the keep-alive time-out. */
 	unsigned long tick = msecs_to_jiffies(d->session.limits.keep_alive / 2) ?: 1;
 	unsigned long next = jiffies + tick;
-	void *buf = d->setup->msg;
+	int ret = 0;
 	long left;
-	int ret;
 
-	for (;;) {
+	while (!ret) {
 		left = next - jiffies;
-		if (left <= 0) {
-			if (READ_ONCE(d->alive.seen) == d->alive.gen)
-				kbc_keep_alive(d);
-			else if (time_after(jiffies, d->alive.when +
-					    msecs_to_jiffies(d->session.limits.keep_alive)))
-				return -ETIMEDOUT;
-			next = jiffies + tick;
+		if (left > 0) {
+			ret = kbc_session_wait(d, left);
 			continue;
 		}
-		ret = kulp_net_recv(&d->session.net, buf, KOFIBLK_NET_MAX, jiffies_to_msecs(left));
-		if (READ_ONCE(d->failure))
-			return READ_ONCE(d->failure);
-		if (ret > 0)
-			ret = kbc_take_message(d, buf, ret);
-		if (ret < 0 && ret != -ETIMEDOUT)
-			return ret;
+		if (READ_ONCE(d->alive.seen) == d->alive.gen)
+			kbc_keep_alive(d);
+		else if (time_after(jiffies, d->alive.when +
+				    msecs_to_jiffies(d->session.limits.keep_alive)))
+			ret = -ETIMEDOUT;
+		next = jiffies + tick;
 	}
+	return ret;
 }
 
 /* --- between sessions --- */
@@ -263,10 +227,8 @@ void kbc_session_init(struct kbc_disk *d)
 {
 	spin_lock_init(&d->lock);
 	init_waitqueue_head(&d->wait);
-	INIT_WORK(&d->kick, kbc_kick);
 	INIT_WORK(&d->update, kbc_update);
 	INIT_DELAYED_WORK(&d->fast_fail, kbc_fast_fail);
-	kulp_net_init(&d->session.net);
 	d->state = KBC_CONNECTING;
 }
 
@@ -289,10 +251,8 @@ int kbc_session_start(struct kbc_disk *d)
 void kbc_session_stop(struct kbc_disk *d)
 {
 	WRITE_ONCE(d->stopping, true);
-	kulp_net_shutdown(&d->session.net);
 	wake_up(&d->wait);
 	kthread_stop(d->thread);
 	put_task_struct(d->thread);
 	cancel_delayed_work_sync(&d->fast_fail);
-	cancel_work_sync(&d->kick);
 }

@@ -10,13 +10,8 @@
 #include <linux/random.h>
 #include <linux/rculist.h>
 #include <linux/string.h>
-#include <linux/uio.h>
 #include "cli.h"
 #include "cli_trace.h"
-
-#define KBC_CONNECT_MS	5000
-/* Time-out of each answer during set-up. It is long because the server may wait for a disk. */
-#define KBC_ANSWER_MS	30000
 
 static DEFINE_HASHTABLE(kbc_sessions, 6);
 static DEFINE_SPINLOCK(kbc_sessions_lock);	/* protects kbc_sessions */
@@ -199,123 +194,6 @@ static void kbc_wanted(const struct kbc_disk *d, struct kofiblk_limits *limits)
 	};
 }
 
-/* Return: length of the message, which stays in kbc_setup.hello for the proofs. */
-static size_t kbc_hello_build(struct kbc_disk *d, const struct kofiblk_limits *limits)
-{
-	size_t addrlen = d->queues[0].q->addrlen;
-	u8 *addrs = d->setup->msg;
-	struct kofiblk_hello_msg hello = {
-		.limits		= *limits,
-		.addr_format	= d->fabric->info->addr_format,
-		.protocol	= kulp_fabric_protocol(d->fabric),
-		.addr_len	= addrlen,
-		.addr		= addrs,
-	};
-	unsigned int i;
-
-	get_random_bytes(hello.nonce, sizeof(hello.nonce));
-	strscpy(hello.client, d->options.client, sizeof(hello.client));
-	strscpy(hello.export, d->options.export, sizeof(hello.export));
-	memcpy(hello.host, d->options.host, sizeof(hello.host));
-	memcpy(hello.content, d->made.accept.content, sizeof(hello.content));
-	for (i = 0; i < d->nqueues; i++)
-		memcpy(addrs + i * addrlen, d->queues[i].q->addr, addrlen);
-	return kofiblk_build_hello(d->setup->hello, &hello);
-}
-
-/* --- messages over TCP --- */
-
-/* A REJECT is final only with a valid MAC: without a secret anyone could send it. */
-static int kbc_take_reject(struct kbc_disk *d, void *buf, size_t len, bool asked)
-{
-	struct kofiblk_reject_msg msg;
-	bool proven = false;
-	int ret;
-
-	ret = kofiblk_parse_reject(buf, len, &msg);
-	if (ret)
-		return ret;
-	if (asked && d->session.key)
-		proven = !kulp_auth_check(d->session.key, KOFIBLK_AUTH_REJECT, d->session.proof,
-					  buf, len);
-	ret = kulp_status_errno(msg.status);
-	kbc_err(d, "refused by %s: %s: %d\n", d->options.address, msg.why, ret);
-	d->final = proven && !msg.again;
-	return ret;
-}
-
-/*
- * Receive an answer into kbc_setup.msg. @asked: AUTH was sent, so a REJECT may have a MAC.
- * Return: length of the message, or a negative errno.
- */
-static int kbc_answer(struct kbc_disk *d, u16 type, bool asked)
-{
-	void *buf = d->setup->msg;
-	const struct kulp_hdr *hdr = buf;
-	u16 got;
-	int len, ret;
-
-	len = kulp_net_recv(&d->session.net, buf, KOFIBLK_NET_MAX, KBC_ANSWER_MS);
-	if (len < 0)
-		return len;
-	ret = kulp_parse_hdr(&kofiblk_proto, buf, len, &got);
-	if (ret == -EPROTONOSUPPORT)
-		kbc_err(d, "%s speaks version %u of the protocol, not %u\n",
-			d->options.address, le16_to_cpu(hdr->version), KOFIBLK_VERSION);
-	if (ret)
-		return ret;
-	if (got == type)
-		return len;
-	if (got != KOFIBLK_REJECT)
-		return -EPROTO;
-	return kbc_take_reject(d, buf, len, asked) ?: -EPROTO;
-}
-
-/* Check the server's proof before sending anything that depends on the secret. */
-static int kbc_take_challenge(struct kbc_disk *d, struct kulp_shake *shake, size_t len)
-{
-	int ret = kulp_challenge_check(shake, d->setup->msg, len, d->session.key);
-
-	switch (ret) {
-	case 0:
-		return kulp_proof_send(shake, &d->session.net, d->session.key, d->session.proof);
-	case -ENOKEY:
-		kbc_err(d, "the server asks for a secret: set secret=\n");
-		return -EACCES;
-	case -ENODATA:
-		kbc_err(d, "the server has no secret for this client: set one there, or omit secret=\n");
-		return -EACCES;
-	case -EKEYREJECTED:
-		kbc_err(d, "%s doesn't know the secret or this client: see the server's log\n",
-			d->options.address);
-		return -EACCES;
-	}
-	return ret;
-}
-
-static int kbc_talk(struct kbc_disk *d, const struct kofiblk_limits *limits,
-		    struct kofiblk_accept_msg *accept)
-{
-	struct kbc_setup *setup = d->setup;
-	struct kulp_shake shake = KOFIBLK_SHAKE(setup->hello, kbc_hello_build(d, limits));
-	int ret;
-
-	ret = kulp_net_send(&d->session.net, setup->hello, shake.len);
-	if (ret)
-		return ret;
-	ret = kbc_answer(d, KOFIBLK_CHALLENGE, false);
-	if (ret > 0)
-		ret = kbc_take_challenge(d, &shake, ret);
-	if (ret)
-		return ret;
-	ret = kbc_answer(d, KOFIBLK_ACCEPT, true);
-	if (ret < 0)
-		return ret;
-	return kofiblk_parse_accept(setup->msg, ret, accept) ?:
-	       kulp_auth_check(d->session.key, KOFIBLK_AUTH_ACCEPT, d->session.proof, setup->msg,
-			       ret);
-}
-
 /* --- granted limits --- */
 
 static int kbc_check_accept(struct kbc_disk *d, const struct kofiblk_limits *limits,
@@ -323,9 +201,8 @@ static int kbc_check_accept(struct kbc_disk *d, const struct kofiblk_limits *lim
 {
 	const char *changed;
 
-	if (!kofiblk_limits_within(&accept->limits, limits) ||
-	    accept->addr_len != d->queues[0].q->addrlen) {
-		kbc_err(d, "the server granted more than requested, or sent addresses of the wrong length\n");
+	if (!kofiblk_limits_within(&accept->limits, limits)) {
+		kbc_err(d, "the server granted more than requested\n");
 		return -EPROTO;
 	}
 	/* The block layer needs disks that accept requests of a page. */
@@ -359,7 +236,6 @@ static int kbc_settle(struct kbc_disk *d, const struct kofiblk_accept_msg *accep
 	d->made.protocol = kulp_fabric_protocol(d->fabric);
 	d->made.addrlen = d->fabric->queues[0].addrlen;
 	d->made.accept = *accept;
-	d->made.accept.addr = NULL;
 	d->made.known = true;
 	kbc_credits_trim(d, accept->limits.queues);
 	return kbc_tags_alloc(d);
@@ -376,15 +252,14 @@ static void kbc_peers_put(struct kbc_disk *d)
 	}
 }
 
-/* @accept->addr points into kbc_setup.msg. */
-static int kbc_peers_get(struct kbc_disk *d, const struct kofiblk_accept_msg *accept)
+static int kbc_peers_get(struct kbc_disk *d)
 {
 	unsigned int i;
 	int ret;
 
 	for (i = 0; i < d->nqueues; i++) {
-		ret = kulp_peer_get(d->fabric, accept->addr +
-				    i * accept->addr_len, &d->queues[i].peer);
+		ret = kulp_peer_get(d->fabric, d->link.room + i * d->link.addrs.len,
+				    &d->queues[i].peer);
 		if (ret) {
 			d->queues[i].peer = FI_ADDR_UNSPEC;
 			kbc_err(d, "can't reach the server's endpoint: %d\n", ret);
@@ -402,17 +277,6 @@ static void kbc_epoch_check(struct kbc_disk *d, u64 epoch)
 	trace_kofiblk_lost(d->name);
 	kbc_err(d, "%s has reopened its store: data that was written and not flushed may be lost, failing flushes until 0 is written to kofiblk/lost\n",
 		d->options.address);
-}
-
-/* The secret may be replaced at any time. A session keeps the key that it began with. */
-static void kbc_key_take(struct kbc_disk *d)
-{
-	struct kulp_key *old = d->session.key;
-
-	spin_lock_bh(&d->lock);
-	d->session.key = kulp_key_get(d->options.key);
-	spin_unlock_bh(&d->lock);
-	kulp_key_put(old);
 }
 
 static bool kbc_all_proved(struct kbc_disk *d)
@@ -445,7 +309,7 @@ static int kbc_prove_all(struct kbc_disk *d)
 
 static int kbc_establish(struct kbc_disk *d, const char **step)
 {
-	struct kofiblk_accept_msg accept;
+	const struct kofiblk_accept_msg *accept = &d->link.accept;
 	struct kofiblk_limits limits;
 	unsigned int i;
 	int ret;
@@ -456,43 +320,31 @@ static int kbc_establish(struct kbc_disk *d, const char **step)
 		if (kbc_left_full(&d->queues[i]))
 			return -EBUSY;
 	kbc_wanted(d, &limits);
-	kbc_key_take(d);
-	*step = "TCP connection";
-	ret = kulp_net_connect(&d->session.net, &d->options.addr, KBC_CONNECT_MS);
+	ret = kbc_link_begin(d, &limits);
+	*step = d->link.step;
+	ret = ret ?: kbc_check_accept(d, &limits, accept);
 	if (ret)
 		return ret;
-	*step = "messages of set-up";
-	ret = kbc_talk(d, &limits, &accept) ?: kbc_check_accept(d, &limits, &accept) ?:
-	      kofiblk_keys_make(d->session.key, d->session.proof, &d->session.keys);
-	if (ret)
-		return ret;
+	kofiblk_keys_make(kcm_mac_key(d->link.cm), &d->session.keys);
 	*step = "fabric objects";
-	ret = kbc_settle(d, &accept) ?: kbc_peers_get(d, &accept) ?: kbc_regions_alloc(d) ?:
+	ret = kbc_settle(d, accept) ?: kbc_peers_get(d) ?: kbc_regions_alloc(d) ?:
 	      kbc_signals_alloc(d);
 	if (ret)
 		return ret;
 	d->alive.seen = d->alive.gen;
-	d->session.resizes = 0;
 	for (i = 0; i < d->nqueues; i++) {
 		d->queues[i].cmd_nonce = 0;
 		d->queues[i].reply_nonce = get_random_u64() ?: 1;
 	}
 	*step = "session ID";
-	ret = kbc_publish(d, accept.session);
+	ret = kbc_publish(d, kcm_id(d->link.cm));
 	if (ret)
 		return ret;
 	*step = "messages over the fabric";
 	ret = kbc_prove_all(d);
 	if (!ret)
-		kbc_epoch_check(d, accept.epoch);
+		kbc_epoch_check(d, accept->epoch);
 	return ret;
-}
-
-/* Nobody signs or checks messages of the session any more. */
-static void kbc_session_wipe(struct kbc_session *s)
-{
-	memzero_explicit(s->proof, sizeof(s->proof));
-	memzero_explicit(&s->keys, sizeof(s->keys));
 }
 
 int kbc_connect(struct kbc_disk *d)
@@ -506,9 +358,6 @@ int kbc_connect(struct kbc_disk *d)
 	WRITE_ONCE(d->attempt, d->attempt + 1);
 	WRITE_ONCE(d->failure, 0);
 	spin_unlock_bh(&d->lock);
-	cancel_work_sync(&d->kick);
-	kulp_net_close(&d->session.net);
-	/* kulp_net_close() clears a shutdown, before which kbc_session_stop() sets @stopping. */
 	if (READ_ONCE(d->stopping))
 		return -ESHUTDOWN;
 	kbc_inc(d, attempts);
@@ -527,26 +376,14 @@ int kbc_connect(struct kbc_disk *d)
 		kbc_disconnect(d);
 		return ret;
 	}
-	kbc_session_wipe(&d->session);
+	kbc_link_end(d);
+	memzero_explicit(&d->session.keys, sizeof(d->session.keys));
 	if (!d->fabric)
 		return ret;
 	kbc_peers_put(d);
-	kulp_net_close(&d->session.net);
 	if (READ_ONCE(d->fabric->gone))
 		kbc_fabric_forget(d);
 	return ret;
-}
-
-static void kbc_say_bye(struct kbc_disk *d)
-{
-	struct kofiblk_bye_msg bye = {};
-	size_t len;
-
-	len = kofiblk_build_bye(d->setup->msg, &bye);
-	/* Ignore errors: without a BYE the server notices the end by itself. */
-	if (!kulp_auth_sign(d->session.key, KOFIBLK_AUTH_CLIENT_BYE, d->session.proof,
-			    d->setup->msg, len))
-		kulp_net_send(&d->session.net, d->setup->msg, len);
 }
 
 /* End a session. kbc_request_start() neither runs nor is called. */
@@ -554,15 +391,13 @@ void kbc_disconnect(struct kbc_disk *d)
 {
 	kbc_unpublish(d);
 	kbc_requests_abort(d);
-	if (READ_ONCE(d->stopping))
-		kbc_say_bye(d);
+	kbc_link_end(d);
 	/* No reply is handled any more, so the flush covered all writes that had a reply. */
 	if (d->session.flushed)
 		kbc_epoch_flushed(&d->epoch);
 	d->session.flushed = false;
-	kbc_session_wipe(&d->session);
-	cancel_work_sync(&d->kick);
-	kulp_net_close(&d->session.net);
+	/* Nobody checks tags of the session any more. */
+	memzero_explicit(&d->session.keys, sizeof(d->session.keys));
 	kbc_peers_put(d);
 	d->session.id = 0;
 	if (READ_ONCE(d->fabric->gone))
@@ -574,6 +409,4 @@ void kbc_setup_free(struct kbc_disk *d)
 {
 	kbc_fabric_forget(d);
 	kbc_tags_free(d);
-	kulp_key_put(d->session.key);
-	d->session.key = NULL;
 }

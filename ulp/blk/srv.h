@@ -3,8 +3,9 @@
  * kofiblk's server.
  *
  * An export has a name and a store, which is a block device or file. A port is a TCP address and a
- * device. Each connection is a session, with a thread that sets it up, watches it, and ends it. To
- * end a session, other code shuts down its connection and waits.
+ * device. A session of kofi_cm gets a thread when its client has proved its identity. The thread
+ * sets the session up, watches it, and ends it. To end a session, other code changes its state and
+ * waits.
  *
  * A session preallocates a request for each slot. A client can make the server allocate only memory
  * for the data of active requests, which is limited. A request is never abandoned: every operation
@@ -27,8 +28,8 @@
 #include <linux/mutex.h>
 #include <linux/uuid.h>
 #include <linux/wait.h>
+#include <kofi/session.h>
 #include <kofi/ulp.h>
-#include <kofi/ulp_auth.h>
 #include <kofi/ulp_net.h>
 #include "tag.h"
 #include "wire.h"
@@ -92,7 +93,8 @@ struct kbs_conf {
 	struct mutex		enabling;	/* protects all that the attributes show */
 	int			(*start)(struct kbs_conf *conf);	/* calls kbs_conf_set() */
 	void			(*stop)(struct kbs_conf *conf);	/* stops sessions, doesn't wait */
-	bool			open;	/* an export's store is open; sessions may be ending */
+	void			(*close)(struct kbs_conf *conf);	/* after the last session */
+	bool			open;	/* store or listener is open; sessions may be ending */
 	struct work_struct	drop_work;	/* ends a removal, after the sessions */
 	/* Under kbs_lock */
 	bool			enabled;	/* changes only under @enabling, too */
@@ -132,7 +134,8 @@ struct kbs_port {
 	u32			max_client_sessions;	/* sessions of one client name and export */
 	u32			max_memory;	/* bytes of data per session */
 	u32			max_keep_alive;	/* ms */
-	struct kulp_listener	listener;	/* started and stopped under conf.enabling */
+	struct kcm_config	config;		/* of @listener */
+	struct kcm_listener	*listener;	/* valid while conf.open */
 	struct list_head	links;		/* under kbs_lock */
 };
 
@@ -140,7 +143,7 @@ extern wait_queue_head_t kbs_wait;	/* woken when sessions or requests end */
 
 char *kbs_line(const char *page, size_t count);
 void kbs_conf_set(struct kbs_conf *conf, bool enabled);
-int kbs_port_export(struct kbs_port *port, const char *name, struct kbs_export **export);
+struct kbs_export *kbs_port_export(struct kbs_port *port, const char *name);
 int kbs_configfs_init(void);
 void kbs_configfs_exit(void);
 
@@ -150,13 +153,13 @@ extern const struct config_item_type kbs_clients_type;
 
 int kbs_export_keys(struct kbs_export *export, const char *client,
 		    struct kulp_key *keys[KULP_SECRETS]);
+bool kbs_export_allows(struct kbs_export *export, const char *client, const struct kulp_key *key);
 
 /* --- srv_session.c --- */
 
 /* A session only goes down this list. */
 enum kbs_session_state {
-	KBS_SESSION_NEW,	/* half-open: the client hasn't proved its identity */
-	KBS_SESSION_PROVEN,	/* is being set up */
+	KBS_SESSION_NEW,	/* is being set up */
 	KBS_SESSION_REFUSED,	/* must end before it was live */
 	KBS_SESSION_LIVE,	/* commands find it by its ID */
 	KBS_SESSION_PARTING,	/* as LIVE, but must end, and flush the store first */
@@ -278,17 +281,21 @@ struct kbs_session {
 	u64			id;
 	struct kbs_port		*port;
 	struct kbs_export	*export;
-	struct kulp_conn	conn;
+	struct kcm_session	*cm;		/* until kcm_gone() or kcm_reject(); the thread's */
+	int			end;		/* errno of kcm_ops.stop, or 0 */
+	bool			over;		/* kcm_ops.stop doesn't need the session any more */
 	struct hlist_node	hash;		/* under kbs_sessions_lock, or RCU */
 	struct rcu_head		rcu;
-	struct work_struct	stop_work;
 	int			resize;		/* RESIZE must be sent to the client */
-	struct kofiblk_hello_msg	hello;	/* without addresses */
-	u8			*addrs;		/* of @hello, once it was proved */
+	char			client[KOFIBLK_NAME_MAX];
+	char			name[KOFIBLK_NAME_MAX];	/* of the export */
+	char			from[KULP_NET_NAME];	/* the client's IP address and port */
+	u8			host[KOFIBLK_HOST];
+	struct kofiblk_hello_msg	hello;
+	struct kcm_addrs	addrs;		/* of the client's endpoints */
+	u8			room[KOFIBLK_QUEUES_MAX * KULP_ADDR_MAX];	/* for @addrs */
 	struct kulp_key		*key;		/* key that the client proved to know, or NULL */
-	u8			proof[KULP_MAC];	/* MAC of AUTH */
 	struct kofiblk_keys	keys;		/* of tags */
-	u64			resizes;	/* number of RESIZE messages sent */
 	struct kofiblk_limits	limits;
 	struct kulp_fabric	*fabric;
 	u16			nqueues;
@@ -296,8 +303,8 @@ struct kbs_session {
 
 	/* Under kbs_sessions_lock, as is fabric when it changes */
 	struct list_head	list;
-	u64			turn;		/* serial number of the client's proof, or 0 */
-	bool			counts;		/* for limits: proved, and no other replaces it */
+	u64			turn;		/* serial number */
+	bool			counts;		/* for limits: no other has replaced it */
 	u32			promised;	/* receives promised on each queue */
 
 	enum kbs_session_state	state;		/* changes under lock; read by all requests */
@@ -331,9 +338,8 @@ void kbs_session_stop(struct kbs_session *s, enum kbs_session_state how);
 void kbs_sessions_stop(const struct kbs_port *port, const struct kbs_export *export,
 		       const struct kulp_fabric *f);
 void kbs_sessions_exit(void);
-void kbs_port_init(struct kbs_port *port);
-int kbs_port_start(struct kbs_conf *conf);
-void kbs_port_stop(struct kbs_conf *conf);
+int kbs_session_new(struct kbs_port *port, struct kcm_session *cm, const struct kcm_peer *peer);
+void kbs_session_over(struct kbs_session *s, int err);
 void kbs_sessions_resize(struct kbs_export *export);
 void kbs_session_violated(struct kbs_session *s, const char *how);
 int kbs_sessions_show(struct seq_file *m, void *unused);
@@ -346,15 +352,20 @@ extern spinlock_t kbs_sessions_lock;	/* protects kbs_sessions, BH off */
 extern struct list_head kbs_sessions;
 
 bool kbs_session_go(struct kbs_session *s, enum kbs_session_state state);
-const char *kbs_session_admit(struct kbs_session *s);
-const char *kbs_session_prove(struct kbs_session *s);
+const char *kbs_session_admit(struct kbs_session *s, int *err);
 bool kbs_session_alone(struct kbs_session *s);
 u32 kbs_session_credits(struct kbs_session *s, u32 want, u32 room);
 void kbs_session_credits_give(struct kbs_session *s);
 
+/* --- srv_port.c --- */
+
+int kbs_port_start(struct kbs_conf *conf);
+void kbs_port_stop(struct kbs_conf *conf);
+void kbs_port_close(struct kbs_conf *conf);
+
 /* --- srv_setup.c --- */
 
-void kbs_reject(struct kbs_session *s, int err, const char *why);
+int kbs_refuse(struct kbs_session *s, int err, const char *why);
 int kbs_set_up(struct kbs_session *s);
 
 /* --- srv_queue.c --- */

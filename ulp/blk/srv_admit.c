@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Admission of sessions. A session is half-open until its client has proved its identity: export,
- * client name and host. A new session waits for older ones with the same identity without a lock,
- * so it delays no others.
+ * Admission of sessions, whose clients have proved their identity: export, client name and host. A
+ * new session waits for older ones with the same identity without a lock, so it delays no others.
+ * kofi_cm has ended those, and has waited until none of them is at the store.
  */
 #include <linux/string.h>
 #include "srv.h"
@@ -12,7 +12,7 @@
 
 DEFINE_SPINLOCK(kbs_sessions_lock);
 LIST_HEAD(kbs_sessions);
-static u64 kbs_turns;	/* number of proved sessions; under kbs_sessions_lock */
+static u64 kbs_turns;	/* number of sessions so far; under kbs_sessions_lock */
 
 /* Return: whether a session in this state flushes the store and tells the client at its end. */
 static bool kbs_session_parts(enum kbs_session_state state)
@@ -41,27 +41,9 @@ bool kbs_session_go(struct kbs_session *s, enum kbs_session_state state)
 	return may;
 }
 
-/* Add a half-open session to the list. Return: NULL, or why it was refused. */
-const char *kbs_session_admit(struct kbs_session *s)
-{
-	struct kbs_port *port = s->port;
-
-	mutex_lock(&kbs_lock);
-	if (!port->conf.enabled) {
-		mutex_unlock(&kbs_lock);
-		return "the port is being closed";
-	}
-	port->conf.nsessions++;
-	spin_lock_bh(&kbs_sessions_lock);
-	list_add_tail(&s->list, &kbs_sessions);
-	spin_unlock_bh(&kbs_sessions_lock);
-	mutex_unlock(&kbs_lock);
-	return NULL;
-}
-
 static bool kbs_same_client(const struct kbs_session *a, const struct kbs_session *b)
 {
-	return a->export == b->export && !strcmp(a->hello.client, b->hello.client);
+	return a->export == b->export && !strcmp(a->client, b->client);
 }
 
 /*
@@ -71,74 +53,90 @@ static bool kbs_same_client(const struct kbs_session *a, const struct kbs_sessio
  */
 static bool kbs_session_kin(const struct kbs_session *s, const struct kbs_session *old)
 {
-	return old != s && old->turn && !strcmp(s->hello.export, old->hello.export) &&
-	       !strcmp(s->hello.client, old->hello.client) &&
-	       !memcmp(old->hello.host, s->hello.host, sizeof(s->hello.host));
+	return old != s && !strcmp(s->name, old->name) && !strcmp(s->client, old->client) &&
+	       !memcmp(old->host, s->host, sizeof(s->host));
 }
 
 /*
- * Check a new session against the port's limits. Sessions that it replaces don't count, so that a
- * client can reconnect all its sessions. Sessions are counted by client name and export, because a
- * client proves its name for one export only.
+ * Return: whether the client has as many sessions as it may have. Those that the new one replaces
+ * don't count. Sessions are counted by client name and export, because a client proves its name for
+ * one export only.
  */
-static const char *kbs_session_over(const struct kbs_session *s)
+static bool kbs_session_excess(const struct kbs_session *s)
 {
 	const struct kbs_session *other;
-	u32 all = 0, client = 0;
+	u32 n = 0;
 
 	lockdep_assert_held(&kbs_sessions_lock);
-	list_for_each_entry(other, &kbs_sessions, list) {
-		if (!other->counts || other->port != s->port || kbs_session_kin(s, other))
-			continue;
-		all++;
-		client += kbs_same_client(s, other);
+	list_for_each_entry(other, &kbs_sessions, list)
+		n += other->counts && other->port == s->port && kbs_same_client(s, other) &&
+		     !kbs_session_kin(s, other);
+	return n >= s->port->max_client_sessions;
+}
+
+static const char *kbs_session_barred(struct kbs_session *s, int *err)
+{
+	lockdep_assert_held(&kbs_lock);
+	*err = -EBUSY;
+	if (!s->port->conf.enabled)
+		return "the port is being closed";
+	s->export = kbs_port_export(s->port, s->name);
+	if (!s->export) {
+		*err = -ENOENT;
+		return "no such export";
 	}
-	if (client >= s->port->max_client_sessions)
-		return "too many sessions of this client";
-	return all >= s->port->max_sessions ? "too many sessions" : NULL;
+	if (kbs_export_allows(s->export, s->client, s->key))
+		return NULL;
+	*err = -EACCES;
+	return "the secret has changed";
+}
+
+static void kbs_session_add(struct kbs_session *s)
+{
+	struct kbs_session *old;
+
+	lockdep_assert_held(&kbs_sessions_lock);
+	list_for_each_entry(old, &kbs_sessions, list)
+		if (kbs_session_kin(s, old))
+			old->counts = false;
+	s->turn = ++kbs_turns;
+	s->counts = true;
+	list_add_tail(&s->list, &kbs_sessions);
 }
 
 /*
- * Note that a session's client has proved its identity, and stop the sessions that it replaces.
- * Return: NULL, or why the session is refused.
+ * Add a session to the list, under kbs_lock so that disabling the port or the export, and changes
+ * of the client's secrets, stop the session. Return: NULL, or why it is refused, with *@err.
  */
-const char *kbs_session_prove(struct kbs_session *s)
+const char *kbs_session_admit(struct kbs_session *s, int *err)
 {
-	struct kbs_session *old;
 	const char *why;
 
+	mutex_lock(&kbs_lock);
+	why = kbs_session_barred(s, err);
 	spin_lock_bh(&kbs_sessions_lock);
-	why = kbs_session_over(s);
-	if (!why && !kbs_session_go(s, KBS_SESSION_PROVEN))
-		why = "the session was stopped during set-up";
+	if (!why && kbs_session_excess(s))
+		why = "too many sessions of this client";
 	if (!why) {
-		s->turn = ++kbs_turns;
-		s->counts = true;
+		kbs_session_add(s);
+		s->port->conf.nsessions++;
+		s->export->conf.nsessions++;
 	}
-	list_for_each_entry(old, &kbs_sessions, list)
-		if (!why && kbs_session_kin(s, old)) {
-			old->counts = false;
-			kbs_session_stop(old, KBS_SESSION_STOPPED);
-		}
 	spin_unlock_bh(&kbs_sessions_lock);
+	mutex_unlock(&kbs_lock);
 	return why;
 }
 
-static size_t kbs_addrs_len(const struct kbs_session *s)
-{
-	return (size_t)s->hello.limits.queues * s->hello.addr_len;
-}
-
 /* Return: whether two sessions of a client have an endpoint in common. */
-static bool kbs_addrs_meet(const struct kbs_session *a, const struct kbs_session *b)
+static bool kbs_addrs_meet(const struct kcm_addrs *a, const struct kcm_addrs *b)
 {
-	size_t i, j, len = a->hello.addr_len;
+	size_t i, j, len = a->len;
 
-	if (len != b->hello.addr_len || !a->addrs || !b->addrs)
+	if (len != b->len)
 		return true;
-	for (i = 0; i < kbs_addrs_len(a); i += len)
-		for (j = 0; j < kbs_addrs_len(b); j += len)
-			if (!memcmp(a->addrs + i, b->addrs + j, len))
+	for (i = 0; i < a->count; i++)
+		for (j = 0; j < b->count; j++)
+			if (!memcmp(a->addr + i * len, b->addr + j * len, len))
 				return true;
 	return false;
 }
@@ -162,7 +160,7 @@ static bool kbs_session_left(const struct kbs_session *s, struct kbs_session *ol
 	u64 room;
 
 	lockdep_assert_held(&kbs_sessions_lock);
-	if (READ_ONCE(old->state) != KBS_SESSION_ENDING || kbs_addrs_meet(s, old))
+	if (READ_ONCE(old->state) != KBS_SESSION_ENDING || kbs_addrs_meet(&s->addrs, &old->addrs))
 		return false;
 	left->sessions++;
 	/* Without a fabric its queues are freed. */

@@ -14,6 +14,20 @@ static struct kbs_client *to_kbs_client(struct config_item *item)
 	return container_of(item, struct kbs_client, item);
 }
 
+/* Return: whether a client may have a session with this key; NULL for one without a secret. */
+static bool kbs_client_may(const struct kbs_client *client, const struct kulp_key *key)
+{
+	bool may = false, secret = false;
+	unsigned int i;
+
+	for (i = 0; i < KULP_SECRETS; i++) {
+		secret |= !!client->keys[i];
+		may |= key && client->keys[i] &&
+		       kulp_auth_equal(key->print, client->keys[i]->print);
+	}
+	return secret ? may : !key;
+}
+
 /*
  * End sessions that a client is no longer entitled to: all sessions if the client was removed, else
  * those that didn't begin with one of its current secrets. This includes sessions without a secret,
@@ -23,19 +37,13 @@ static void kbs_client_changed(struct kbs_client *client, bool removed)
 {
 	const char *name = config_item_name(&client->item);
 	struct kbs_session *s;
-	unsigned int i;
-	bool may;
 
 	lockdep_assert_held(&kbs_lock);
 	spin_lock_bh(&kbs_sessions_lock);
 	list_for_each_entry(s, &kbs_sessions, list) {
-		if (s->export != client->export || strcmp(s->hello.client, name))
+		if (s->export != client->export || strcmp(s->client, name))
 			continue;
-		may = false;
-		for (i = 0; i < KULP_SECRETS && s->key; i++)
-			may |= client->keys[i] &&
-			       kulp_auth_equal(s->key->print, client->keys[i]->print);
-		if (removed || !may)
+		if (removed || !kbs_client_may(client, s->key))
 			kbs_session_stop(s, KBS_SESSION_STOPPED);
 	}
 	spin_unlock_bh(&kbs_sessions_lock);
@@ -140,6 +148,17 @@ const struct config_item_type kbs_clients_type = {
 	.ct_owner	= THIS_MODULE,
 };
 
+static struct kbs_client *kbs_client_find(struct kbs_export *export, const char *name)
+{
+	struct kbs_client *client;
+
+	lockdep_assert_held(&kbs_lock);
+	list_for_each_entry(client, &export->client_list, list)
+		if (!strcmp(config_item_name(&client->item), name))
+			return client;
+	return NULL;
+}
+
 /*
  * Get references to a client's keys; unused entries are NULL. Return: the number of keys; 0 for a
  * client that needs no secret; -EACCES for one that isn't allowed to use the export.
@@ -147,20 +166,22 @@ const struct config_item_type kbs_clients_type = {
 int kbs_export_keys(struct kbs_export *export, const char *name,
 		    struct kulp_key *keys[KULP_SECRETS])
 {
-	int n = export->allow_any ? 0 : -EACCES;
-	struct kbs_client *client;
+	struct kbs_client *client = kbs_client_find(export, name);
 	unsigned int i;
+	int n = 0;
 
-	memset(keys, 0, KULP_SECRETS * sizeof(*keys));
-	mutex_lock(&kbs_lock);
-	list_for_each_entry(client, &export->client_list, list) {
-		if (strcmp(config_item_name(&client->item), name))
-			continue;
-		for (i = 0, n = 0; i < KULP_SECRETS; i++)
-			if (client->keys[i])
-				keys[n++] = kulp_key_get(client->keys[i]);
-		break;
-	}
-	mutex_unlock(&kbs_lock);
+	if (!client)
+		return export->allow_any ? 0 : -EACCES;
+	for (i = 0; i < KULP_SECRETS; i++)
+		if (client->keys[i])
+			keys[n++] = kulp_key_get(client->keys[i]);
 	return n;
+}
+
+/* Return: whether a client that has proved to know a key, or none, may use an export. */
+bool kbs_export_allows(struct kbs_export *export, const char *name, const struct kulp_key *key)
+{
+	const struct kbs_client *client = kbs_client_find(export, name);
+
+	return client ? kbs_client_may(client, key) : export->allow_any && !key;
 }

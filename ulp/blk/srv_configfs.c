@@ -155,16 +155,12 @@ static void kbs_conf_stop(struct kbs_conf *conf)
 	conf->stop(conf);
 }
 
-/* Close an export's store. A port is never open. */
+/* Close a store or a listener, after the last session. */
 static void kbs_conf_close(struct kbs_conf *conf)
 {
-	struct kbs_export *export = container_of(conf, struct kbs_export, conf);
-
 	lockdep_assert_held(&conf->enabling);
-	if (conf->open) {
-		export->lost = kbs_store_close(&export->store);
-		export->epoch = export->store.epoch;
-	}
+	if (conf->open)
+		conf->close(conf);
 	conf->open = false;
 }
 
@@ -357,6 +353,14 @@ static void kbs_export_stop(struct kbs_conf *conf)
 	kbs_sessions_stop(NULL, container_of(conf, struct kbs_export, conf), NULL);
 }
 
+static void kbs_export_close(struct kbs_conf *conf)
+{
+	struct kbs_export *export = container_of(conf, struct kbs_export, conf);
+
+	export->lost = kbs_store_close(&export->store);
+	export->epoch = export->store.epoch;
+}
+
 /* Any write makes the server read the store's size again. */
 static ssize_t kbs_export_resize_store(struct config_item *item, const char *page, size_t count)
 {
@@ -421,6 +425,7 @@ static struct config_group *kbs_export_make(struct config_group *group, const ch
 		return ERR_PTR(-ENOMEM);
 	export->conf.start = kbs_export_start;
 	export->conf.stop = kbs_export_stop;
+	export->conf.close = kbs_export_close;
 	INIT_LIST_HEAD(&export->client_list);
 	return kbs_conf_init(&export->conf, name, &kbs_export_type, &export->clients, "clients",
 			     &kbs_clients_type);
@@ -492,28 +497,19 @@ static const struct config_item_type kbs_links_type = {
 	.ct_owner	= THIS_MODULE,
 };
 
-/*
- * Set *@export, under kbs_lock so that disabling the export stops the session, and count the
- * session. Return: 0, or -ENOENT.
- */
-int kbs_port_export(struct kbs_port *port, const char *name, struct kbs_export **export)
+/* Return: the export of a port that has a name, or NULL. */
+struct kbs_export *kbs_port_export(struct kbs_port *port, const char *name)
 {
 	struct kbs_link *link;
 	struct kbs_conf *conf;
-	int ret = -ENOENT;
 
-	mutex_lock(&kbs_lock);
+	lockdep_assert_held(&kbs_lock);
 	list_for_each_entry(link, &port->links, list) {
 		conf = &link->export->conf;
-		if (conf->enabled && !strcmp(config_item_name(&conf->group.cg_item), name)) {
-			*export = link->export;
-			conf->nsessions++;
-			ret = 0;
-			break;
-		}
+		if (conf->enabled && !strcmp(config_item_name(&conf->group.cg_item), name))
+			return link->export;
 	}
-	mutex_unlock(&kbs_lock);
-	return ret;
+	return NULL;
 }
 
 /* --- ports --- */
@@ -577,8 +573,8 @@ static struct config_group *kbs_port_make(struct config_group *group, const char
 	}
 	port->conf.start = kbs_port_start;
 	port->conf.stop = kbs_port_stop;
+	port->conf.close = kbs_port_close;
 	INIT_LIST_HEAD(&port->links);
-	kbs_port_init(port);
 	port->addr = addr;
 	port->port = KBS_PORT;
 	port->max_sessions = KBS_SESSIONS;

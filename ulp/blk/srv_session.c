@@ -32,13 +32,6 @@ static atomic64_t kbs_stray;	/* commands without a session */
 
 /* --- ending --- */
 
-static void kbs_stop_work(struct work_struct *work)
-{
-	kulp_net_shutdown(&container_of(work, struct kbs_session, stop_work)->conn.net);
-	/* The session may be waiting for sessions that it replaces. */
-	wake_up_all(&kbs_wait);
-}
-
 /*
  * Make a session end, without waiting for it. @how: PARTING; STOPPED; or ENDING, if even a session
  * that is PARTING must not send another reply. Any context but hard IRQ.
@@ -46,15 +39,15 @@ static void kbs_stop_work(struct work_struct *work)
 void kbs_session_stop(struct kbs_session *s, enum kbs_session_state how)
 {
 	if (kbs_session_go(s, how))
-		queue_work(kbs_done_wq, &s->stop_work);
+		wake_up_all(&kbs_wait);
 }
 
 void kbs_session_violated(struct kbs_session *s, const char *how)
 {
-	trace_kofiblk_srv_violation(s->hello.client, how);
+	trace_kofiblk_srv_violation(s->client, how);
 	if (!kbs_session_stopped(s))
 		pr_warn_ratelimited("%s at %s violates the protocol, ending its session: %s\n",
-				    s->hello.client, s->conn.name, how);
+				    s->client, s->from, how);
 	kbs_session_stop(s, KBS_SESSION_STOPPED);
 }
 
@@ -162,26 +155,21 @@ bool kbs_session_live(struct kbs_session *s)
 
 static int kbs_tell_size(struct kbs_session *s)
 {
-	struct kofiblk_resize_msg msg = {
-		.number = ++s->resizes,
+	const struct kofiblk_resize_msg msg = {
 		.bytes = READ_ONCE(s->export->store.disk.bytes),
 	};
-	u8 buf[sizeof(struct kofiblk_resize)];
-	size_t len = kofiblk_build_resize(buf, &msg);
+	u8 buf[sizeof(struct kofiblk_resize)] __aligned(8);
 
-	return kulp_auth_sign(s->key, KOFIBLK_AUTH_RESIZE, s->proof, buf, len) ?:
-	       kulp_net_send(&s->conn.net, buf, len);
+	return kcm_note(s->cm, buf, kofiblk_build_resize(buf, &msg));
 }
 
-/* Always allow a client to reconnect, because its disk has users. */
+/* Always allow a client to reconnect, because its disk has users. Its connection may be lost. */
 static void kbs_say_bye(struct kbs_session *s, bool flushed)
 {
-	struct kofiblk_bye_msg msg = { .again = true, .flushed = flushed };
-	u8 buf[sizeof(struct kofiblk_bye)];
-	size_t len = kofiblk_build_bye(buf, &msg);
+	const struct kofiblk_bye_msg msg = { .flushed = flushed };
+	u8 buf[sizeof(struct kofiblk_bye)] __aligned(8);
 
-	if (!kulp_auth_sign(s->key, KOFIBLK_AUTH_BYE, s->proof, buf, len))
-		kulp_net_send(&s->conn.net, buf, len);
+	kcm_bye(s->cm, KCM_BYE_STOPPED, true, buf, kofiblk_build_bye(buf, &msg));
 }
 
 static bool kbs_session_silent(struct kbs_session *s, unsigned long age)
@@ -194,31 +182,35 @@ static bool kbs_session_silent(struct kbs_session *s, unsigned long age)
 	return true;
 }
 
+static const char *kbs_session_cause(const struct kbs_session *s)
+{
+	switch (READ_ONCE(s->end)) {
+	case 0:
+		return "stopped by the server";
+	case -ECONNABORTED:
+		return "the client left";
+	case -ESTALE:
+		return "the client has begun another one";
+	case -ETIMEDOUT:
+		return "no message from the client within its keep-alive time-out";
+	}
+	return "the connection is lost";
+}
+
 /* Return: why the session must end. */
 static const char *kbs_watch(struct kbs_session *s)
 {
 	const u32 ms = s->limits.keep_alive, tick = clamp(ms / 4, 25U, KBS_WATCH_MS);
-	u8 buf[sizeof(struct kofiblk_bye)];
 	const char *why = NULL;
-	struct kofiblk_bye_msg bye;
-	int ret;
 
 	while (!why) {
-		ret = kulp_net_recv(&s->conn.net, buf, sizeof(buf), tick);
-		if (kbs_session_stopped(s))
-			return "stopped by the server";
-		if (ret >= 0 && !kofiblk_parse_bye(buf, ret, &bye) &&
-		    !kulp_auth_check(s->key, KOFIBLK_AUTH_CLIENT_BYE, s->proof, buf, ret))
-			return "the client left";
-		if (ret >= 0 || ret == -EPROTO) {
-			kbs_session_violated(s, "an unexpected message over TCP");
-			return "the client violated the protocol";
-		}
-		if (ret != -ETIMEDOUT)
-			return "the connection is lost";
+		if (wait_event_idle_timeout(kbs_wait, kbs_session_stopped(s),
+					    msecs_to_jiffies(tick)))
+			return kbs_session_cause(s);
 		kbs_mem_trim(s);
+		/* It fails until the client has said that it is ready. */
 		if (xchg(&s->resize, 0) && kbs_tell_size(s))
-			return "the connection is lost";
+			WRITE_ONCE(s->resize, 1);
 		if (kbs_session_silent(s, msecs_to_jiffies(ms)))
 			why = "no message from the client within its keep-alive time-out";
 		else if (kbs_session_untaken(s, KBS_TAKE_S * HZ))
@@ -228,12 +220,11 @@ static const char *kbs_watch(struct kbs_session *s)
 	return why;
 }
 
-static bool kbs_session_idle(struct kbs_session *s, u32 *posted)
+static bool kbs_session_idle(struct kbs_session *s)
 {
 	struct kbs_load load;
 
 	kbs_session_load(s, &load, NULL);
-	*posted = load.posted;
 	return !load.in_flight;
 }
 
@@ -245,7 +236,6 @@ static bool kbs_session_idle(struct kbs_session *s, u32 *posted)
 static void kbs_session_part(struct kbs_session *s)
 {
 	unsigned long began;
-	u32 posted;
 	bool idle;
 	int i;
 
@@ -257,7 +247,7 @@ static void kbs_session_part(struct kbs_session *s)
 	}
 	kbs_session_quiet(s, KBS_SESSION_CLOSING);
 	kbs_session_abort(s);
-	idle = wait_event_idle_timeout(kbs_wait, kbs_session_idle(s, &posted), KBS_TAKE_S * HZ);
+	idle = wait_event_idle_timeout(kbs_wait, kbs_session_idle(s), KBS_TAKE_S * HZ);
 	kbs_say_bye(s, idle && !kbs_store_flush(&s->export->store) &&
 		    kbs_store_whole(&s->export->store));
 }
@@ -273,35 +263,49 @@ static bool kbs_session_waits(const struct kbs_session *s, unsigned long began)
 	       time_before(jiffies, began + KBS_PEER_S * HZ);
 }
 
-/* Wait until no operation of a session is in progress. */
+/* Return: whether nothing is at the store, if kofi_cm waits for that; else whether all is over. */
+static bool kbs_session_done(struct kbs_session *s, struct kbs_load *load)
+{
+	kbs_session_load(s, load, NULL);
+	return s->cm ? !load->io : !load->in_flight;
+}
+
+/*
+ * Wait until no operation of a session is in progress. The client's next session needn't wait for
+ * operations of the device: see kbs_session_alone().
+ */
 static void kbs_session_settle(struct kbs_session *s)
 {
 	unsigned long began = jiffies;
+	struct kbs_load load = {};
 	bool lost = false;
-	u32 posted;
 
-	while (!wait_event_idle_timeout(kbs_wait, kbs_session_idle(s, &posted), KBS_END_S * HZ)) {
+	while (s->cm || load.in_flight) {
+		if (wait_event_idle_timeout(kbs_wait, kbs_session_done(s, &load), KBS_END_S * HZ)) {
+			if (s->cm)
+				kcm_gone(s->cm);
+			s->cm = NULL;
+			continue;
+		}
 		/* If only the store is slow, wait: a request posts nothing after its I/O. */
-		if (lost || !posted || kbs_session_waits(s, began))
+		if (lost || !load.posted || kbs_session_waits(s, began))
 			continue;
 		pr_warn("operations for %s at %s didn't complete after the session's end, closing device %s\n",
-			s->hello.client, s->conn.name, s->fabric->info->domain_attr->name);
+			s->client, s->from, s->fabric->info->domain_attr->name);
 		kulp_fabric_lost(s->fabric);
 		lost = true;
 	}
 }
 
 /*
- * End a session that was live. One that nobody stopped has lost its client, so it gets no BYE.
- * Active operations complete by themselves, unless the client or the device prevents it.
+ * End a session that was live. Active operations complete by themselves, unless the client or the
+ * device prevents it.
  */
 static void kbs_session_drain(struct kbs_session *s)
 {
-	const enum kbs_session_state state = READ_ONCE(s->state);
-
-	if (state == KBS_SESSION_PARTING)
+	if (READ_ONCE(s->state) == KBS_SESSION_PARTING)
 		kbs_session_part(s);
-	else if (state != KBS_SESSION_LIVE)
+	else
 		kbs_say_bye(s, false);
 	kbs_session_quiet(s, KBS_SESSION_ENDING);
 	spin_lock_bh(&kbs_sessions_lock);
@@ -309,10 +313,11 @@ static void kbs_session_drain(struct kbs_session *s)
 	spin_unlock_bh(&kbs_sessions_lock);
 	synchronize_rcu();
 	kbs_session_abort(s);
-	kulp_net_close(&s->conn.net);
 	kbs_session_credits_give(s);
 	/* The client's next session may wait no longer. */
 	wake_up_all(&kbs_wait);
+	/* Pairs with kbs_session_over(). */
+	wait_event_idle(kbs_wait, smp_load_acquire(&s->over));
 	kbs_session_settle(s);
 }
 
@@ -336,26 +341,25 @@ static void kbs_session_free_fabric(struct kbs_session *s)
 	kulp_fabric_put(f);
 }
 
+static void kbs_session_free(struct kbs_session *s)
+{
+	kulp_key_put(s->key);
+	/* It isn't in the hash any more, so nobody checks tags. */
+	memzero_explicit(&s->keys, sizeof(s->keys));
+	kfree_rcu(s, rcu);
+}
+
 static void kbs_session_gone(struct kbs_session *s)
 {
-	kulp_conn_settled(&s->port->listener, &s->conn);
 	spin_lock_bh(&kbs_sessions_lock);
 	list_del(&s->list);
 	spin_unlock_bh(&kbs_sessions_lock);
-	cancel_work_sync(&s->stop_work);
-	kulp_net_close(&s->conn.net);
-	kulp_key_put(s->key);
 	mutex_lock(&kbs_lock);
 	WRITE_ONCE(s->port->conf.nsessions, s->port->conf.nsessions - 1);
-	if (s->export)
-		WRITE_ONCE(s->export->conf.nsessions, s->export->conf.nsessions - 1);
+	WRITE_ONCE(s->export->conf.nsessions, s->export->conf.nsessions - 1);
 	wake_up_all(&kbs_wait);
 	mutex_unlock(&kbs_lock);
-	/* It isn't in the hash any more, so nobody checks tags. */
-	memzero_explicit(&s->keys, sizeof(s->keys));
-	memzero_explicit(s->proof, sizeof(s->proof));
-	kfree(s->addrs);
-	kfree_rcu(s, rcu);
+	kbs_session_free(s);
 }
 
 static int kbs_session_thread(void *arg)
@@ -367,12 +371,12 @@ static int kbs_session_thread(void *arg)
 	ret = kbs_set_up(s);
 	if (!ret) {
 		pr_info("%s at %s, export %s: session begins, %u queues of depth %u\n",
-			s->hello.client, s->conn.name, s->hello.export, s->nqueues,
+			s->client, s->from, s->name, s->nqueues,
 			s->limits.depth);
 		trace_kofiblk_srv_session(s, "live");
 		why = kbs_watch(s);
-		pr_info("%s at %s, export %s: session ends: %s\n", s->hello.client,
-			s->conn.name, s->hello.export, why);
+		pr_info("%s at %s, export %s: session ends: %s\n", s->client,
+			s->from, s->name, why);
 	}
 	if (READ_ONCE(s->state) >= KBS_SESSION_LIVE)
 		kbs_session_drain(s);
@@ -390,91 +394,82 @@ void kbs_sessions_exit(void)
 		wait_for_completion(&kbs_thread_end);
 }
 
-/* --- ports --- */
+/* --- kofi_cm --- */
 
-static struct kulp_conn *kbs_conn_alloc(struct kulp_listener *l)
+static int kbs_session_describe(struct kbs_session *s, const struct kcm_peer *peer)
+{
+	u8 buf[sizeof(struct kofiblk_hello)] __aligned(8);
+	size_t bytes = peer->addrs.len * peer->addrs.count;
+
+	strscpy(s->client, peer->name, sizeof(s->client));
+	strscpy(s->name, peer->instance, sizeof(s->name));
+	strscpy(s->from, peer->from, sizeof(s->from));
+	memcpy(s->host, peer->host, sizeof(s->host));
+	s->addrs = peer->addrs;
+	s->addrs.addr = s->room;
+	s->key = kulp_key_get(peer->key);
+	if (peer->priv_len != sizeof(buf) || bytes > sizeof(s->room))
+		return -EPROTO;
+	memcpy(s->room, peer->addrs.addr, bytes);
+	memcpy(buf, peer->priv, sizeof(buf));
+	if (kofiblk_parse_hello(buf, sizeof(buf), &s->hello))
+		return -EPROTO;
+	return s->addrs.count == s->hello.limits.queues ? 0 : -EPROTO;
+}
+
+/*
+ * Begin a session, whose client has proved its identity. From a callback of kofi_cm. Return: 0,
+ * also if the client was refused; or a negative errno.
+ */
+int kbs_session_new(struct kbs_port *port, struct kcm_session *cm, const struct kcm_peer *peer)
 {
 	struct kbs_session *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	struct task_struct *task;
+	const char *why;
+	int ret;
 
 	if (!s)
-		return NULL;
-	s->port = container_of(l, struct kbs_port, listener);
-	kulp_net_init(&s->conn.net);
+		return -ENOMEM;
+	s->port = port;
+	s->cm = cm;
+	s->id = kcm_id(cm);
 	spin_lock_init(&s->lock);
 	INIT_LIST_HEAD(&s->mem_wait);
-	INIT_WORK(&s->stop_work, kbs_stop_work);
-	return &s->conn;
-}
-
-static void kbs_conn_free(struct kulp_conn *conn)
-{
-	kulp_net_close(&conn->net);
-	kfree(container_of(conn, struct kbs_session, conn));
-}
-
-static void kbs_conn_start(struct kulp_listener *l, struct kulp_conn *conn)
-{
-	struct kbs_session *s = container_of(conn, struct kbs_session, conn);
-	const char *why = kbs_session_admit(s);
-	struct task_struct *task;
-
+	kofiblk_keys_make(kcm_mac_key(cm), &s->keys);
+	ret = kbs_session_describe(s, peer);
+	why = ret ? "an invalid HELLO" : kbs_session_admit(s, &ret);
 	if (why) {
-		kbs_reject(s, -EBUSY, why);
-		kulp_conn_settled(l, conn);
-		kbs_conn_free(conn);
-		return;
+		kbs_refuse(s, ret, why);
+		kbs_session_free(s);
+		return 0;
 	}
+	kcm_set_context(cm, s);
 	atomic_inc(&kbs_threads);
 	task = kthread_run(kbs_session_thread, s, "kofiblk_srv");
 	if (!IS_ERR(task))
-		return;
+		return 0;
 	kbs_session_gone(s);
 	atomic_dec(&kbs_threads);
+	return PTR_ERR(task);
 }
 
-void kbs_port_init(struct kbs_port *port)
+/* kofi_cm has ended a session; from its callback. The thread may free it as soon as it is over. */
+void kbs_session_over(struct kbs_session *s, int err)
 {
-	port->listener.alloc = kbs_conn_alloc;
-	port->listener.free = kbs_conn_free;
-	port->listener.start = kbs_conn_start;
-	kulp_listener_init(&port->listener);
-}
-
-/* Start listening; under kbs_conf.enabling. */
-int kbs_port_start(struct kbs_conf *conf)
-{
-	struct kbs_port *port = container_of(conf, struct kbs_port, conf);
-	const char *host = port->addr ?: "";
-	char text[KULP_NET_NAME + 16];
-	int ret;
-
-	if (!kulp_net_here()) {
-		pr_err_ratelimited("ports use the first network namespace only: enable them there\n");
-		return -EOPNOTSUPP;
-	}
-	snprintf(text, sizeof(text), strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port->port);
-	/* The first session may begin before the return. */
-	kbs_conf_set(conf, true);
-	ret = kulp_listen(&port->listener, text, "kofiblk_port");
-	if (ret)
-		kbs_conf_set(conf, false);
-	return ret;
-}
-
-/* Stop listening, and stop all sessions without waiting; under kbs_conf.enabling. */
-void kbs_port_stop(struct kbs_conf *conf)
-{
-	struct kbs_port *port = container_of(conf, struct kbs_port, conf);
-
-	kulp_listener_stop(&port->listener);
-	kbs_sessions_stop(port, NULL, NULL);
+	WRITE_ONCE(s->end, err);
+	if (err == -EPROTO || err == -EACCES)
+		kbs_session_violated(s, "an invalid message over TCP");
+	else
+		kbs_session_stop(s, KBS_SESSION_STOPPED);
+	/* Pairs with kbs_session_drain() and kbs_refuse(). */
+	smp_store_release(&s->over, true);
+	wake_up_all(&kbs_wait);
 }
 
 /* --- debugfs --- */
 
 static const char * const kbs_session_states[] = {
 	[KBS_SESSION_NEW]	= "new",
-	[KBS_SESSION_PROVEN]	= "proven",
 	[KBS_SESSION_REFUSED]	= "refused",
 	[KBS_SESSION_LIVE]	= "live",
 	[KBS_SESSION_PARTING]	= "parting",
@@ -499,9 +494,7 @@ int kbs_sessions_show(struct seq_file *m, void *unused)
 			kbs_session_load(s, &load, &stats);
 		seq_printf(m,
 			   "client=%s export=%s peer=%s state=%s queues=%u depth=%u caps=%#x io=%u in_flight=%u memory=%u reads=%llu read_bytes=%llu writes=%llu write_bytes=%llu others=%llu errors=%llu waits=%llu checksums=%llu stale=%llu\n",
-			   s->turn ? s->hello.client : "?",
-			   s->turn ? s->hello.export : "?", s->conn.name,
-			   kbs_session_states[state], s->nqueues,
+			   s->client, s->name, s->from, kbs_session_states[state], s->nqueues,
 			   s->limits.depth, s->limits.caps, load.io,
 			   load.in_flight, load.memory, stats.reads,
 			   stats.read_bytes, stats.writes, stats.write_bytes,

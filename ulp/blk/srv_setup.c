@@ -1,108 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Set-up of a session: messages over TCP, granted limits, and fabric objects. */
+/* Set-up of a session: granted limits, and fabric objects. */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
 #include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/uio.h>
 #include "srv.h"
 #include "srv_trace.h"
 
-#define KBS_SETUP_MS	5000	/* time-out of each message */
-/* Time-out for I/O of replaced sessions. The client waits longer, see KBC_ANSWER_MS. */
-#define KBS_REPLACE_MS	20000
-
-/* Messages and state of set-up. */
-struct kbs_setup {
-	struct kulp_shake shake;
-	int	nkeys;		/* -EACCES for an unknown client */
-	struct kulp_key *keys[KULP_SECRETS];
-	u8	hello[KOFIBLK_NET_MAX];
-	u8	accept[KOFIBLK_NET_MAX];
-	struct kofiblk_accept_msg msg;
-	struct kofiblk_hello_msg asked;
-	u8	addrs[KOFIBLK_QUEUES_MAX * KULP_ADDR_MAX];
-};
-
-void kbs_reject(struct kbs_session *s, int err, const char *why)
+/*
+ * Refuse a client, before its session is live. Later the server may have room, a device or the
+ * export. Return: @err.
+ */
+int kbs_refuse(struct kbs_session *s, int err, const char *why)
 {
-	struct kofiblk_reject_msg msg = {
-		.status	= kulp_errno_status(err),
-		/* Later the server may have room, a device or the export. */
-		.again	= err != -ESTALE,
-	};
-	u8 buf[sizeof(struct kofiblk_reject)];
-	size_t len;
-
-	strscpy(msg.why, why, sizeof(msg.why));
-	len = kofiblk_build_reject(buf, &msg);
-	if (!kulp_auth_sign(s->key, KOFIBLK_AUTH_REJECT, s->proof, buf, len))
-		kulp_net_send(&s->conn.net, buf, len);
-}
-
-static int kbs_refuse(struct kbs_session *s, int err, const char *why)
-{
-	pr_info_ratelimited("%s at %s, export %s: refused: %s\n",
-			    s->hello.client[0] ? s->hello.client : "?", s->conn.name,
-			    s->hello.export[0] ? s->hello.export : "?", why);
-	trace_kofiblk_srv_violation(s->hello.client, why);
-	kbs_reject(s, err, why);
+	pr_info_ratelimited("%s at %s, export %s: refused: %s\n", s->client, s->from, s->name, why);
+	trace_kofiblk_srv_violation(s->client, why);
+	if (!kcm_reject(s->cm, err, err != -ESTALE, 0, why, NULL, 0))
+		/* Pairs with kbs_session_over(). */
+		wait_event_idle(kbs_wait, smp_load_acquire(&s->over));
+	s->cm = NULL;
 	return err;
-}
-
-static int kbs_setup_hello(struct kbs_session *s, struct kbs_setup *set)
-{
-	struct kofiblk_hello_msg *asked = &set->asked;
-	int len;
-
-	len = kulp_net_recv(&s->conn.net, set->hello, sizeof(set->hello), KBS_SETUP_MS);
-	if (len < 0)
-		return len;
-	if (kofiblk_parse_hello(set->hello, len, asked))
-		return kbs_refuse(s, -EPROTO, "not a HELLO of the server's version");
-	set->shake = (struct kulp_shake)KOFIBLK_SHAKE(set->hello, len);
-	s->hello = *asked;
-	s->hello.addr = NULL;
-	if (kbs_port_export(s->port, asked->export, &s->export))
-		return kbs_refuse(s, -ENOENT, "no such export");
-	return 0;
-}
-
-static int kbs_setup_auth(struct kbs_session *s, struct kbs_setup *set)
-{
-	struct kulp_proof_msg auth;
-	int ret;
-
-	set->nkeys = kbs_export_keys(s->export, s->hello.client, set->keys);
-	ret = kulp_challenge_send(&set->shake, &s->conn.net, set->keys, set->nkeys);
-	if (ret)
-		return ret;
-	/* The buffer of ACCEPT isn't used yet, and has room for any message. */
-	ret = kulp_net_recv(&s->conn.net, set->accept, sizeof(set->accept), KBS_SETUP_MS);
-	if (ret < 0) {
-		pr_info_ratelimited("%s at %s, export %s: no proof from the client: %s\n",
-				    s->hello.client, s->conn.name, s->hello.export, set->nkeys < 0 ?
-				    "unknown client" : "its secret may differ");
-		return ret;
-	}
-	if (kulp_parse(&kofiblk_proto, KOFIBLK_AUTH, set->accept, ret, &auth))
-		return kbs_refuse(s, -EPROTO, "not an AUTH");
-	ret = kulp_proof_check(&set->shake, set->keys, set->nkeys, auth.mac);
-	if (ret < 0)
-		return kbs_refuse(s, -EACCES, "wrong secret");
-	memcpy(s->proof, auth.mac, sizeof(s->proof));
-	s->key = kulp_key_get(set->keys[ret]);
-	ret = kofiblk_keys_make(s->key, s->proof, &s->keys);
-	if (ret)
-		return ret;
-	if (!kulp_conn_settled(&s->port->listener, &s->conn))
-		return -ESHUTDOWN;
-	if (memchr_inv(s->hello.content, 0, sizeof(s->hello.content)) &&
-	    memcmp(s->hello.content, &s->export->uuid, sizeof(uuid_t)))
-		return kbs_refuse(s, -ESTALE, "the export is a different disk now");
-	return 0;
 }
 
 static void kbs_setup_limits(struct kbs_session *s, struct kofiblk_limits *l)
@@ -198,9 +117,8 @@ static int kbs_refuse_fabric(struct kbs_session *s, const struct kulp_fabric *f)
 	return kbs_refuse(s, -EOPNOTSUPP, why);
 }
 
-static int kbs_setup_fabric(struct kbs_session *s, struct kbs_setup *set)
+static int kbs_setup_fabric(struct kbs_session *s)
 {
-	const struct kofiblk_hello_msg *asked = &set->asked;
 	struct kulp_fabric *f;
 	u32 credits;
 	int ret = 0;
@@ -212,10 +130,10 @@ static int kbs_setup_fabric(struct kbs_session *s, struct kbs_setup *set)
 	kbs_session_on(s, f);
 	if (READ_ONCE(f->gone))
 		return kbs_refuse(s, -ENODEV, "the server's device was removed");
-	if (asked->addr_format != f->info->addr_format ||
-	    asked->protocol != kulp_fabric_protocol(f) || asked->addr_len != f->queues[0].addrlen)
+	if (s->addrs.format != f->info->addr_format ||
+	    s->hello.protocol != kulp_fabric_protocol(f) || s->addrs.len != f->queues[0].addrlen)
 		return kbs_refuse_fabric(s, f);
-	s->limits = asked->limits;
+	s->limits = s->hello.limits;
 	kbs_setup_limits(s, &s->limits);
 	s->queues = kcalloc(s->limits.queues, sizeof(*s->queues), GFP_KERNEL);
 	if (!s->queues)
@@ -226,7 +144,7 @@ static int kbs_setup_fabric(struct kbs_session *s, struct kbs_setup *set)
 		return kbs_refuse(s, -EBUSY, "the client's share of receives is used up");
 	s->limits.depth = credits - 1;
 	for (i = 0; i < s->nqueues && !ret; i++)
-		ret = kbs_setup_queue(s, i, asked->addr + i * asked->addr_len);
+		ret = kbs_setup_queue(s, i, s->addrs.addr + i * s->addrs.len);
 	kbs_setup_inline(s);
 	for (i = 0; i < s->nqueues && !ret; i++)
 		ret = kbs_squeue_init(&s->queues[i]);
@@ -235,80 +153,62 @@ static int kbs_setup_fabric(struct kbs_session *s, struct kbs_setup *set)
 	return 0;
 }
 
-static int kbs_setup_accept(struct kbs_session *s, struct kbs_setup *set)
+static int kbs_setup_accept(struct kbs_session *s)
 {
-	struct kofiblk_accept_msg *msg = &set->msg;
-	size_t len, addrlen = s->fabric->queues[0].addrlen;
-	int ret;
+	struct kofiblk_accept_msg msg = {
+		.epoch	= s->export->store.epoch,
+		.limits	= s->limits,
+		.disk	= s->export->store.disk,
+	};
+	struct kcm_addrs addrs = {
+		.format	= s->fabric->info->addr_format,
+		.len	= s->fabric->queues[0].addrlen,
+		.count	= s->nqueues,
+	};
+	u8 buf[sizeof(struct kofiblk_accept)] __aligned(8);
+	u8 *room = kcalloc(s->nqueues, addrs.len, GFP_KERNEL);
 	u16 i;
 
-	msg->session = s->id;
-	msg->epoch = s->export->store.epoch;
-	msg->limits = s->limits;
-	memcpy(msg->content, &s->export->uuid, sizeof(msg->content));
-	msg->disk = s->export->store.disk;
+	if (!room)
+		return kbs_refuse(s, -ENOMEM, "no memory");
+	memcpy(msg.content, &s->export->uuid, sizeof(msg.content));
 	if (!(s->limits.caps & KOFIBLK_CAP_DISCARD))
-		msg->disk.discard_max = 0;
+		msg.disk.discard_max = 0;
 	if (!(s->limits.caps & KOFIBLK_CAP_WRITE_ZEROES))
-		msg->disk.zeroes_max = 0;
-	msg->addr_len = addrlen;
-	msg->addr = set->addrs;
+		msg.disk.zeroes_max = 0;
 	for (i = 0; i < s->nqueues; i++)
-		memcpy(set->addrs + i * addrlen, s->queues[i].q->addr, addrlen);
-	len = kofiblk_build_accept(set->accept, msg);
-	ret = kulp_auth_sign(s->key, KOFIBLK_AUTH_ACCEPT, s->proof, set->accept, len);
-	if (ret)
-		return ret;
-	/* Before sending ACCEPT, because the client may send commands as soon as it has it. */
+		memcpy(room + i * addrs.len, s->queues[i].q->addr, addrs.len);
+	addrs.addr = room;
+	/* Before kcm_accept(), because the client may send commands as soon as it has it. */
 	if (!kbs_session_live(s))
-		return kbs_refuse(s, -EBUSY, "the session was stopped during set-up");
-	return kulp_net_send(&s->conn.net, set->accept, len);
+		kbs_refuse(s, -EBUSY, "the session was stopped during set-up");
+	else if (kcm_accept(s->cm, &addrs, buf, kofiblk_build_accept(buf, &msg)))
+		kbs_session_stop(s, KBS_SESSION_STOPPED);
+	kfree(room);
+	return s->cm ? 0 : -EBUSY;
 }
 
-/* Set up a session whose client has proved its identity, and replace older ones. */
-static int kbs_setup_proven(struct kbs_session *s, struct kbs_setup *set)
+static int kbs_setup(struct kbs_session *s)
 {
-	const struct kofiblk_hello_msg *asked = &set->asked;
-	const char *why;
-	int ret;
-
-	s->addrs = kmemdup(asked->addr, asked->limits.queues * asked->addr_len, GFP_KERNEL);
-	if (!s->addrs)
-		return kbs_refuse(s, -ENOMEM, "no memory");
-	why = kbs_session_prove(s);
-	if (why)
-		return kbs_refuse(s, -EBUSY, why);
+	if (memchr_inv(s->hello.content, 0, sizeof(s->hello.content)) &&
+	    memcmp(s->hello.content, &s->export->uuid, sizeof(uuid_t)))
+		return kbs_refuse(s, -ESTALE, "the export is a different disk now");
 	if (!wait_event_idle_timeout(kbs_wait, kbs_session_alone(s) || kbs_session_stopped(s),
-				     msecs_to_jiffies(KBS_REPLACE_MS)))
+				     msecs_to_jiffies(KOFIBLK_REPLACE_MS)))
 		return kbs_refuse(s, -EBUSY,
 				  "the client's previous session still has I/O in progress");
 	if (kbs_session_stopped(s))
 		return kbs_refuse(s, -EBUSY, "the session was stopped during set-up");
-	ret = kbs_setup_fabric(s, set);
-	return ret ?: kbs_setup_accept(s, set);
+	return kbs_setup_fabric(s) ?: kbs_setup_accept(s);
 }
 
-/* Even after an error the session may have been live, or have a fabric. */
+/* Even after an error the session may have a fabric. After 0 it is live, or was. */
 int kbs_set_up(struct kbs_session *s)
 {
-	struct kbs_setup *set = kzalloc(sizeof(*set), GFP_KERNEL);
-	unsigned int i, noio;
-	int ret;
+	/* noio: the client's disk may be attached to this machine. */
+	unsigned int noio = memalloc_noio_save();
+	int ret = kbs_setup(s);
 
-	if (!set)
-		return -ENOMEM;
-	do
-		get_random_bytes(&s->id, sizeof(s->id));
-	while (!s->id);
-	ret = kbs_setup_hello(s, set) ?: kbs_setup_auth(s, set);
-	if (!ret) {
-		/* noio: the client's disk may be attached to this machine. */
-		noio = memalloc_noio_save();
-		ret = kbs_setup_proven(s, set);
-		memalloc_noio_restore(noio);
-	}
-	for (i = 0; i < KULP_SECRETS; i++)
-		kulp_key_put(set->keys[i]);
-	kfree(set);
+	memalloc_noio_restore(noio);
 	return ret;
 }

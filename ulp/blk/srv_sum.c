@@ -29,7 +29,7 @@ int kbs_sum_check(struct kbs_req *req, bool write)
 	spin_unlock_bh(&sq->lock);
 	trace_kofiblk_srv_checksum(s, cmd, sum);
 	pr_err_ratelimited("%s at %s, export %s: a %s of %llu bytes at offset %llu has a wrong checksum, asking for a retry\n",
-			   s->hello.client, s->conn.name, s->hello.export,
+			   s->client, s->from, s->name,
 			   kofiblk_op_name(cmd->op), cmd->bytes, cmd->offset);
 	return -EILSEQ;
 }

@@ -13,15 +13,15 @@ TRACE_EVENT(kofiblk_srv_session,
 	TP_PROTO(const struct kbs_session *s, const char *state),
 	TP_ARGS(s, state),
 	TP_STRUCT__entry(
-		__string(client, s->hello.client)
-		__string(export, s->hello.export)
-		__string(peer, s->conn.name)
+		__string(client, s->client)
+		__string(export, s->name)
+		__string(peer, s->from)
 		__string(state, state)
 	),
 	TP_fast_assign(
-		kofi_assign_str(client, s->hello.client);
-		kofi_assign_str(export, s->hello.export);
-		kofi_assign_str(peer, s->conn.name);
+		kofi_assign_str(client, s->client);
+		kofi_assign_str(export, s->name);
+		kofi_assign_str(peer, s->from);
 		kofi_assign_str(state, state);
 	),
 	TP_printk("client=%s export=%s peer=%s %s", __get_str(client), __get_str(export),
@@ -94,7 +94,7 @@ TRACE_EVENT(kofiblk_srv_checksum,
 	TP_PROTO(const struct kbs_session *s, const struct kofiblk_cmd_msg *msg, u32 sum),
 	TP_ARGS(s, msg, sum),
 	TP_STRUCT__entry(
-		__string(client, s->hello.client)
+		__string(client, s->client)
 		__field(u8, op)
 		__field(u64, offset)
 		__field(u64, bytes)
@@ -102,7 +102,7 @@ TRACE_EVENT(kofiblk_srv_checksum,
 		__field(u32, sum)
 	),
 	TP_fast_assign(
-		kofi_assign_str(client, s->hello.client);
+		kofi_assign_str(client, s->client);
 		__entry->op = msg->op;
 		__entry->offset = msg->offset;
 		__entry->bytes = msg->bytes;

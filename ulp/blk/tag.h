@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Tags of commands and replies: SipHash-2-4 with a key that client and server derive from their
- * secret for each session. While it is computed, the field of the tag holds a nonce.
+ * Tags of commands and replies: SipHash-2-4 with a key that client and server derive from that of
+ * their session of kofi_cm. While it is computed, the field of the tag holds a nonce.
  *
  * The server chooses the nonce of commands on a queue, and the client that of replies. PROVE
  * exchanges them over the fabric. So a sender of right tags has received a message at the endpoint
  * that it named during set-up, and can't have named one of another machine. That holds also without
- * a secret, when the keys are 0, for senders that can't listen.
+ * a secret, when anybody can derive the keys, for senders that can't listen.
  *
  * A tag covers the command or reply with the word after it, but no data.
  */
@@ -14,10 +14,9 @@
 #define KOFIBLK_TAG_H
 
 #include <linux/siphash.h>
+#include <linux/string.h>
 #include <asm/byteorder.h>
 #include "wire.h"
-
-struct kulp_key;
 
 /* Keys of a session. */
 struct kofiblk_keys {
@@ -26,15 +25,27 @@ struct kofiblk_keys {
 };
 
 /**
- * kofiblk_keys_make() - derive the keys of a session
- * @key: key of the secret, or NULL
- * @proof: the MAC of AUTH
- * @keys: takes the keys, which are 0 without a secret
- * Context: Process; doesn't allocate.
- * Return: 0 or a negative errno.
+ * kofiblk_keys_make() - derive the keys of a session: the SipHashes of the numbers 0 to 3
+ * @secret: 16 bytes that only both sides know, kcm_mac_key(); 0 without a secret
+ * @keys: takes the keys
+ * Context: Any.
  */
-int kofiblk_keys_make(const struct kulp_key *key, const u8 proof[KULP_MAC],
-		      struct kofiblk_keys *keys);
+static inline void kofiblk_keys_make(const u8 secret[16], struct kofiblk_keys *keys)
+{
+	siphash_key_t key;
+	__le64 words[2];
+	int i;
+
+	memcpy(words, secret, sizeof(words));
+	key.key[0] = le64_to_cpu(words[0]);
+	key.key[1] = le64_to_cpu(words[1]);
+	for (i = 0; i < 2; i++) {
+		keys->cmd.key[i] = siphash_1u64(i, &key);
+		keys->reply.key[i] = siphash_1u64(i + 2, &key);
+	}
+	memzero_explicit(words, sizeof(words));
+	memzero_explicit(&key, sizeof(key));
+}
 
 /* Return: the tag of a message of @len bytes without data. Overwrites its field @tag. */
 static inline u64 kofiblk_tag(const void *buf, size_t len, __le64 *tag, u64 nonce,

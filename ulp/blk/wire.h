@@ -11,7 +11,7 @@
 #include <kofi/ulp_msg.h>
 
 #define KOFIBLK_MAGIC		0x4b4c424b	/* "KBLK" */
-#define KOFIBLK_VERSION		5
+#define KOFIBLK_VERSION		6
 
 #define KOFIBLK_NAME_MAX	64	/* of clients and exports, with the NUL */
 #define KOFIBLK_QUEUES_MAX	16
@@ -20,36 +20,19 @@
 #define KOFIBLK_INLINE_READ_MAX	8192	/* bytes of inline data of a reply */
 #define KOFIBLK_IO_MAX		(4U << 20)
 #define KOFIBLK_HOST		16	/* bytes of a host ID */
-#define KOFIBLK_NET_MAX		4096	/* longest message on TCP, with its header */
 #define KOFIBLK_OFFSET_MAX	0x8000000000000000ULL	/* all ranges end below this offset */
 
-/* Set-up, over TCP */
+/* Private data, notes and reasons of a session of kofi_cm, whose version is KOFIBLK_VERSION */
+
+#define KOFIBLK_SERVICE		"kofiblk"
+#define KOFIBLK_REPLACE_MS	20000	/* time for the end of a client's earlier session */
 
 enum kofiblk_net_type {
-	KOFIBLK_HELLO		= 1,	/* client: names, addresses, requested limits */
-	KOFIBLK_CHALLENGE	= 2,	/* server: struct kulp_challenge */
-	KOFIBLK_AUTH		= 3,	/* client: struct kulp_proof; all later MACs cover it */
-	KOFIBLK_ACCEPT		= 4,	/* server: session, granted limits, disk */
-	KOFIBLK_REJECT		= 5,	/* server: reason of the refusal, then it closes */
-	KOFIBLK_RESIZE		= 6,	/* server: the disk's size has changed */
-	KOFIBLK_BYE		= 7,	/* either: the session ends on purpose */
+	KOFIBLK_HELLO		= 1,	/* client: requested limits */
+	KOFIBLK_ACCEPT		= 2,	/* server: granted limits, disk */
+	KOFIBLK_RESIZE		= 3,	/* server, as a note: the disk's size has changed */
+	KOFIBLK_BYE		= 4,	/* server, with a BYE */
 };
-
-/* Labels that MACs begin with, see kulp_auth_mac(). */
-#define KOFIBLK_AUTH_CHALLENGE	"kofiblk server challenge"
-#define KOFIBLK_AUTH_CLIENT	"kofiblk client"
-#define KOFIBLK_AUTH_ACCEPT	"kofiblk server accept"
-#define KOFIBLK_AUTH_REJECT	"kofiblk server reject"
-#define KOFIBLK_AUTH_RESIZE	"kofiblk server resize"
-#define KOFIBLK_AUTH_BYE	"kofiblk server bye"
-#define KOFIBLK_AUTH_CLIENT_BYE	"kofiblk client bye"
-#define KOFIBLK_AUTH_TAGS	"kofiblk tags"	/* not of a MAC, but of the keys of tags */
-
-/* A struct kulp_shake for a HELLO. */
-#define KOFIBLK_SHAKE(hello, bytes)							\
-	{ .proto = &kofiblk_proto, .first = hello, .len = bytes,			\
-	  .challenge_type = KOFIBLK_CHALLENGE, .server = KOFIBLK_AUTH_CHALLENGE,	\
-	  .proof_type = KOFIBLK_AUTH, .client = KOFIBLK_AUTH_CLIENT }
 
 /* Capabilities, in effect if the client asks for them and the server grants them. */
 #define KOFIBLK_CAP_RDMA_WRITE		0x1	/* server writes into the client's memory */
@@ -60,24 +43,20 @@ enum kofiblk_net_type {
 #define KOFIBLK_CAP_IMM			0x20	/* immediate data instead of a reply; see below */
 #define KOFIBLK_CAPS			0x3f
 
+/* The client's name, export, host and addresses, one of them for each queue, are kofi_cm's. */
 struct kofiblk_hello {
 	struct kulp_hdr hdr;
-	__u8	nonce[KULP_NONCE];
-	char	client[KOFIBLK_NAME_MAX];	/* NUL-terminated, the rest 0 */
-	char	export[KOFIBLK_NAME_MAX];
-	__u8	host[KOFIBLK_HOST];	/* permanent ID of the client's machine; not 0 */
 	__u8	content[16];		/* UUID of the export in the last session, or 0 */
 	__le32	caps;
 	__le32	max_io;			/* bytes of a command */
 	__le32	inline_max;		/* bytes of inline data of a command */
-	__le32	keep_alive;		/* time-out in ms for messages of the peer */
-	__le32	addr_format;		/* of endpoint addresses, FI_ADDR_* */
+	__le32	keep_alive;		/* time-out in ms for messages over the fabric */
 	__le16	queues;
 	__le16	depth;			/* of each queue */
-	__le16	addr_len;
 	__le16	inline_read;		/* bytes of inline data of a reply */
+	__le16	reserved;		/* 0 */
 	__le32	protocol;		/* of endpoints, kulp_fabric_protocol() */
-	/* __u8 addr[queues][addr_len] */
+	__le32	reserved2;		/* 0 */
 };
 
 #define KOFIBLK_DISK_READ_ONLY		0x1
@@ -99,9 +78,7 @@ struct kofiblk_disk {
 
 struct kofiblk_accept {
 	struct kulp_hdr hdr;
-	__u8	mac[KULP_MAC];
 	__u8	content[16];		/* UUID of the export */
-	__le64	session;		/* random, not 0 */
 	__le64	epoch;			/* random, not 0; new when the store is opened */
 	__le32	caps;			/* a subset of those in HELLO */
 	__le32	max_io;			/* at most that in HELLO, as all limits below */
@@ -109,34 +86,20 @@ struct kofiblk_accept {
 	__le32	keep_alive;
 	__le16	queues;
 	__le16	depth;
-	__le16	addr_len;
 	__le16	inline_read;
+	__le16	reserved;		/* 0 */
 	struct kofiblk_disk disk;
-	/* __u8 addr[queues][addr_len] */
-};
-
-struct kofiblk_reject {
-	struct kulp_hdr hdr;
-	__u8	mac[KULP_MAC];		/* 0 before AUTH was checked */
-	__le16	status;			/* enum kulp_status */
-	__u8	again;			/* 1: the client may try again later */
-	__u8	reserved[5];		/* 0 */
-	char	why[KOFIBLK_NAME_MAX];
 };
 
 struct kofiblk_resize {
 	struct kulp_hdr hdr;
-	__u8	mac[KULP_MAC];
-	__le64	number;			/* serial number in the session: 1, 2, ... */
 	__le64	bytes;
 };
 
 struct kofiblk_bye {
 	struct kulp_hdr hdr;
-	__u8	mac[KULP_MAC];
-	__u8	again;			/* 1: the client may reconnect, 0: it must not */
 	__u8	flushed;		/* 1: all writes with a reply are in stable storage */
-	__u8	reserved[6];		/* 0 */
+	__u8	reserved[7];		/* 0 */
 };
 
 /* Commands and replies, over the fabric */
@@ -252,16 +215,9 @@ static inline bool kofiblk_limits_within(const struct kofiblk_limits *granted,
 }
 
 struct kofiblk_hello_msg {
-	u8		nonce[KULP_NONCE];
-	char		client[KOFIBLK_NAME_MAX];
-	char	export[KOFIBLK_NAME_MAX];
-	u8		host[KOFIBLK_HOST];
 	u8		content[16];
 	struct kofiblk_limits limits;	/* without unknown capabilities */
-	u32		addr_format;
 	u32		protocol;
-	u16		addr_len;
-	const u8	*addr;		/* limits.queues of them, within the parsed message */
 };
 
 struct kofiblk_disk_msg {
@@ -278,27 +234,16 @@ struct kofiblk_disk_msg {
 
 struct kofiblk_accept_msg {
 	u8		content[16];
-	u64		session;
 	u64		epoch;
 	struct kofiblk_limits limits;	/* not yet compared by kofiblk_limits_within() */
-	u16		addr_len;
-	const u8	*addr;		/* limits.queues of them, within the parsed message */
 	struct kofiblk_disk_msg disk;
 };
 
-struct kofiblk_reject_msg {
-	u16	status;
-	bool	again;
-	char	why[KOFIBLK_NAME_MAX];	/* printable, may be empty */
-};
-
 struct kofiblk_resize_msg {
-	u64	number;
 	u64	bytes;		/* not checked to be a multiple of the block size */
 };
 
 struct kofiblk_bye_msg {
-	bool	again;
 	bool	flushed;
 };
 
@@ -335,15 +280,12 @@ struct kofiblk_reply_msg {
 
 /*
  * Parsers take a whole message and return 0, or -EPROTO for an invalid one, after which @msg is
- * undefined. Builders take what a parser would accept and room for KOFIBLK_NET_MAX,
- * KOFIBLK_CMD_MAX(0) or KOFIBLK_REPLY_MAX(0) bytes, and return the message's length; the caller
- * appends inline data. Other MACs than that of AUTH are neither parsed nor built: see
- * <kofi/ulp_auth.h>.
+ * undefined. Builders take what a parser would accept and room for the message, KOFIBLK_CMD_MAX(0)
+ * or KOFIBLK_REPLY_MAX(0) bytes, and return its length; the caller appends inline data.
  */
 extern const struct kulp_proto kofiblk_proto;
 
-/* @addrs, @bytes: the addresses that follow the message. */
-#define KOFIBLK_MESSAGE(type, name, addrs, bytes)					\
+#define KOFIBLK_MESSAGE(type, name)							\
 static inline int kofiblk_parse_##name(const void *buf, size_t len,			\
 				       struct kofiblk_##name##_msg *msg)		\
 {											\
@@ -352,14 +294,13 @@ static inline int kofiblk_parse_##name(const void *buf, size_t len,			\
 											\
 static inline size_t kofiblk_build_##name(void *buf, const struct kofiblk_##name##_msg *msg) \
 {											\
-	return kulp_build(&kofiblk_proto, type, buf, msg, addrs, bytes);		\
+	return kulp_build(&kofiblk_proto, type, buf, msg, NULL, 0);			\
 }
 
-KOFIBLK_MESSAGE(KOFIBLK_HELLO, hello, msg->addr, (size_t)msg->limits.queues * msg->addr_len)
-KOFIBLK_MESSAGE(KOFIBLK_ACCEPT, accept, msg->addr, (size_t)msg->limits.queues * msg->addr_len)
-KOFIBLK_MESSAGE(KOFIBLK_REJECT, reject, NULL, 0)
-KOFIBLK_MESSAGE(KOFIBLK_RESIZE, resize, NULL, 0)
-KOFIBLK_MESSAGE(KOFIBLK_BYE, bye, NULL, 0)
+KOFIBLK_MESSAGE(KOFIBLK_HELLO, hello)
+KOFIBLK_MESSAGE(KOFIBLK_ACCEPT, accept)
+KOFIBLK_MESSAGE(KOFIBLK_RESIZE, resize)
+KOFIBLK_MESSAGE(KOFIBLK_BYE, bye)
 
 int kofiblk_parse_cmd(const void *buf, size_t len, struct kofiblk_cmd_msg *msg);
 int kofiblk_parse_reply(const void *buf, size_t len, struct kofiblk_reply_msg *msg);

@@ -1,29 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Messages of set-up: see wire.h. */
+/* Private data, notes and ends of sessions: see wire.h. */
 #include <linux/build_bug.h>
 #include <linux/export.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
 #include <linux/stddef.h>
 #include <linux/string.h>
+#include <kofi/session_types.h>
 #include "wire.h"
 
-static_assert(sizeof(struct kofiblk_hello) == 240);
+static_assert(sizeof(struct kofiblk_hello) == 64);
 static_assert(sizeof(struct kofiblk_disk) == 48);
-static_assert(sizeof(struct kofiblk_accept) == 152);
-static_assert(sizeof(struct kofiblk_reject) == 120);
-static_assert(sizeof(struct kofiblk_resize) == 64);
-static_assert(sizeof(struct kofiblk_bye) == 56);
-/* kulp_auth_sign() relies on this position of the MAC. */
-static_assert(offsetof(struct kofiblk_accept, mac) == sizeof(struct kulp_hdr));
-static_assert(offsetof(struct kofiblk_reject, mac) == sizeof(struct kulp_hdr));
-static_assert(offsetof(struct kofiblk_resize, mac) == sizeof(struct kulp_hdr));
-static_assert(offsetof(struct kofiblk_bye, mac) == sizeof(struct kulp_hdr));
-
-#define KOFIBLK_ADDRS_MAX	(KOFIBLK_QUEUES_MAX * KULP_ADDR_MAX)
-
-static_assert(sizeof(struct kofiblk_hello) + KOFIBLK_ADDRS_MAX <= KOFIBLK_NET_MAX);
-static_assert(sizeof(struct kofiblk_accept) + KOFIBLK_ADDRS_MAX <= KOFIBLK_NET_MAX);
+static_assert(sizeof(struct kofiblk_accept) == 112);
+static_assert(sizeof(struct kofiblk_resize) == 24);
+static_assert(sizeof(struct kofiblk_bye) == 24);
+static_assert(sizeof(struct kofiblk_bye) <= KCM_BYE_MAX);
+/* kofi_cm's names, hosts and numbers of addresses are also kofiblk's. */
+static_assert(KOFIBLK_NAME_MAX == KCM_NAME && KOFIBLK_HOST == KCM_HOST);
+static_assert(KOFIBLK_QUEUES_MAX <= KCM_ADDRS);
 
 #define KOFIBLK_FIELD(how, msg, field, member)					\
 	KULP_FIELD(how, struct kofiblk_##msg, field, struct kofiblk_##msg##_msg, member)
@@ -33,24 +27,19 @@ static_assert(sizeof(struct kofiblk_accept) + KOFIBLK_ADDRS_MAX <= KOFIBLK_NET_M
 #define KOFIBLK_LIMITS(msg)								\
 	KOFIBLK_LIMIT(msg, caps), KOFIBLK_LIMIT(msg, max_io), KOFIBLK_LIMIT(msg, inline_max), \
 	KOFIBLK_LIMIT(msg, keep_alive), KOFIBLK_LIMIT(msg, queues), KOFIBLK_LIMIT(msg, depth), \
-	KOFIBLK_LIMIT(msg, inline_read), KOFIBLK_SAME(KULP_NUMBER, msg, addr_len)
+	KOFIBLK_LIMIT(msg, inline_read), KOFIBLK_RESERVED(msg)
 #define KOFIBLK_DISK(field)	KOFIBLK_SAME(KULP_NUMBER, accept, disk.field)
 
 static const struct kulp_field kofiblk_hello_fields[] = {
-	KOFIBLK_SAME(KULP_BYTES, hello, nonce),
-	KOFIBLK_SAME(KULP_TEXT, hello, client),
-	KOFIBLK_SAME(KULP_TEXT, hello, export),
-	KOFIBLK_SAME(KULP_BYTES, hello, host),
 	KOFIBLK_SAME(KULP_BYTES, hello, content),
-	KOFIBLK_SAME(KULP_NUMBER, hello, addr_format),
 	KOFIBLK_LIMITS(hello),
 	KOFIBLK_SAME(KULP_NUMBER, hello, protocol),
+	KULP_RESERVED(struct kofiblk_hello, reserved2),
 	{}
 };
 
 static const struct kulp_field kofiblk_accept_fields[] = {
 	KOFIBLK_SAME(KULP_BYTES, accept, content),
-	KOFIBLK_SAME(KULP_NUMBER, accept, session),
 	KOFIBLK_SAME(KULP_NUMBER, accept, epoch),
 	KOFIBLK_LIMITS(accept),
 	KOFIBLK_DISK(bytes), KOFIBLK_DISK(flags), KOFIBLK_DISK(logical_block),
@@ -59,28 +48,18 @@ static const struct kulp_field kofiblk_accept_fields[] = {
 	{}
 };
 
-static const struct kulp_field kofiblk_reject_fields[] = {
-	KOFIBLK_SAME(KULP_NUMBER, reject, status),
-	KOFIBLK_SAME(KULP_FLAG, reject, again),
-	KOFIBLK_SAME(KULP_TEXT, reject, why),
-	KOFIBLK_RESERVED(reject),
-	{}
-};
-
 static const struct kulp_field kofiblk_resize_fields[] = {
-	KOFIBLK_SAME(KULP_NUMBER, resize, number),
 	KOFIBLK_SAME(KULP_NUMBER, resize, bytes),
 	{}
 };
 
 static const struct kulp_field kofiblk_bye_fields[] = {
-	KOFIBLK_SAME(KULP_FLAG, bye, again),
 	KOFIBLK_SAME(KULP_FLAG, bye, flushed),
 	KOFIBLK_RESERVED(bye),
 	{}
 };
 
-/* --- checks of whole messages, which also set the pointer to @addrs in @msg --- */
+/* --- checks of whole messages --- */
 
 static bool kofiblk_limits_ok(const struct kofiblk_limits *l)
 {
@@ -92,21 +71,13 @@ static bool kofiblk_limits_ok(const struct kofiblk_limits *l)
 	       l->depth && l->depth <= KOFIBLK_DEPTH_MAX;
 }
 
-static bool kofiblk_addrs_ok(const struct kofiblk_limits *l, u16 addr_len, size_t len)
-{
-	return addr_len && addr_len <= KULP_ADDR_MAX && (size_t)l->queues * addr_len == len;
-}
-
-static bool kofiblk_hello_ok(void *parsed, const void *addrs, size_t len)
+static bool kofiblk_hello_ok(void *parsed, const void *tail, size_t len)
 {
 	struct kofiblk_hello_msg *msg = parsed;
 
-	msg->addr = addrs;
 	/* Ignore unknown capabilities, which newer clients may ask for but don't need. */
 	msg->limits.caps &= KOFIBLK_CAPS;
-	return kofiblk_name_ok(msg->client) && kofiblk_name_ok(msg->export) &&
-	       memchr_inv(msg->host, 0, sizeof(msg->host)) && kofiblk_limits_ok(&msg->limits) &&
-	       kofiblk_addrs_ok(&msg->limits, msg->addr_len, len);
+	return kofiblk_limits_ok(&msg->limits);
 }
 
 static bool kofiblk_disk_ok(const struct kofiblk_disk_msg *disk, u32 caps)
@@ -123,47 +94,29 @@ static bool kofiblk_disk_ok(const struct kofiblk_disk_msg *disk, u32 caps)
 	       (!disk->discard_max || disk->discard_granularity);
 }
 
-static bool kofiblk_accept_ok(void *parsed, const void *addrs, size_t len)
+static bool kofiblk_accept_ok(void *parsed, const void *tail, size_t len)
 {
-	struct kofiblk_accept_msg *msg = parsed;
+	const struct kofiblk_accept_msg *msg = parsed;
 
-	msg->addr = addrs;
-	return memchr_inv(msg->content, 0, sizeof(msg->content)) && msg->session && msg->epoch &&
+	return memchr_inv(msg->content, 0, sizeof(msg->content)) && msg->epoch &&
 	       !(msg->limits.caps & ~KOFIBLK_CAPS) && kofiblk_limits_ok(&msg->limits) &&
-	       kofiblk_addrs_ok(&msg->limits, msg->addr_len, len) &&
 	       kofiblk_disk_ok(&msg->disk, msg->limits.caps);
 }
 
-/* The client prints the text to its log. */
-static bool kofiblk_reject_ok(void *parsed, const void *addrs, size_t len)
-{
-	const struct kofiblk_reject_msg *msg = parsed;
-	const char *c;
-
-	for (c = msg->why; *c; c++)
-		if (*c < ' ' || *c > '~')
-			return false;
-	return msg->status && msg->status < KULP_STATUSES;
-}
-
-static bool kofiblk_resize_ok(void *parsed, const void *addrs, size_t len)
+static bool kofiblk_resize_ok(void *parsed, const void *tail, size_t len)
 {
 	const struct kofiblk_resize_msg *msg = parsed;
 
-	return msg->number && msg->bytes < KOFIBLK_OFFSET_MAX && msg->bytes % KOFIBLK_SECTOR == 0;
+	return msg->bytes < KOFIBLK_OFFSET_MAX && msg->bytes % KOFIBLK_SECTOR == 0;
 }
 
 /* --- messages --- */
 
 static const struct kulp_type kofiblk_types[] = {
 	[KOFIBLK_HELLO]		= { kofiblk_hello_fields, kofiblk_hello_ok,
-				    sizeof(struct kofiblk_hello), KOFIBLK_ADDRS_MAX },
-	[KOFIBLK_CHALLENGE]	= KULP_CHALLENGE_TYPE,
-	[KOFIBLK_AUTH]		= KULP_PROOF_TYPE,
+				    sizeof(struct kofiblk_hello) },
 	[KOFIBLK_ACCEPT]	= { kofiblk_accept_fields, kofiblk_accept_ok,
-				    sizeof(struct kofiblk_accept), KOFIBLK_ADDRS_MAX },
-	[KOFIBLK_REJECT]	= { kofiblk_reject_fields, kofiblk_reject_ok,
-				    sizeof(struct kofiblk_reject) },
+				    sizeof(struct kofiblk_accept) },
 	[KOFIBLK_RESIZE]	= { kofiblk_resize_fields, kofiblk_resize_ok,
 				    sizeof(struct kofiblk_resize) },
 	[KOFIBLK_BYE]		= { kofiblk_bye_fields, NULL, sizeof(struct kofiblk_bye) },

@@ -91,6 +91,6 @@ at server check "the server is unloaded" server_gone
 at server check "the RAM disk is removed" ram_gone n0
 meet end
 check "nothing is left open" nothing_open
-check "the common modules are unloaded" rmmod kofiblk_common kofi_ulp
+check "the common modules are unloaded" rmmod kofiblk_common kofi_cm kofi_ulp
 check "the provider is unloaded" modprobe -r kofi_efa
 amazon_down

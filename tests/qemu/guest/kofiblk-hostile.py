@@ -16,14 +16,17 @@ import struct
 import sys
 import time
 
-MAGIC = 0x4b4c424b
-HELLO, CHALLENGE, AUTH, ACCEPT, REJECT, RESIZE, BYE = range(1, 8)
+# Messages of kofi_cm, and its private data
+MAGIC = 0x4d434f6b
+HELLO, CHALLENGE, AUTH, ACCEPT, READY, REJECT, NOTE, BYE, PING, PONG = range(1, 11)
 HDR = struct.Struct("<IHHII")
-HEAD = struct.Struct("<32s64s64s16s16sIIIIIHHHHI")
+HEAD = struct.Struct("<32s32s64s64s16sIIHHHHH6x")
+PRIV_MAGIC, VERSION = 0x4b4c424b, 6
+PRIV = struct.Struct("<16sIIIIHHHHII")
 SECRET = bytes.fromhex("7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d2c1b0a99887766554433221100ffeedd")
 OTHER_SECRET = bytes(range(32))
 NOENT, ACCESS, BUSY, STALE, PROTO = 14, 15, 16, 17, 18
-NOTSUPP = 2
+NOTSUPP, INVAL = 2, 11
 # FI_PROTO_EFA, and the version of fabric efa-direct
 EFA_DIRECT = 20 << 16 | 1
 
@@ -39,7 +42,7 @@ def report(good, what):
 
 
 def header(kind, length, **change):
-    fields = {"magic": MAGIC, "version": 5, "type": kind, "len": length, "reserved": 0}
+    fields = {"magic": MAGIC, "version": 1, "type": kind, "len": length, "reserved": 0}
     fields.update(change)
     return HDR.pack(*fields.values())
 
@@ -47,17 +50,31 @@ def header(kind, length, **change):
 def hello(**change):
     """Return: a valid HELLO, except for the changed fields."""
     fields = {
-        "nonce": os.urandom(32), "client": b"host", "export": b"disk0",
-        "host": os.urandom(16), "content": bytes(16), "caps": 15, "max_io": 1 << 20,
-        "inline_max": 4096, "keep_alive": 5000, "addr_format": addr_format, "queues": 1,
-        "depth": 32, "addr_len": 32, "inline_read": 8192, "protocol": EFA_DIRECT,
+        "nonce": os.urandom(32), "service": b"kofiblk", "client": b"host", "export": b"disk0",
+        "host": os.urandom(16), "alive": 5000, "addr_format": addr_format, "addr_len": 32,
+        "count": 1, "priv_len": None, "oldest": VERSION, "newest": VERSION,
+    }
+    priv = {
+        "content": bytes(16), "caps": 15, "max_io": 1 << 20, "inline_max": 4096,
+        "keep_alive": 5000, "queues": 1, "depth": 32, "inline_read": 8192, "reserved": 0,
+        "protocol": EFA_DIRECT, "reserved2": 0,
     }
     head = change.pop("header", {})
+    priv_head = change.pop("priv_header", {})
     addrs = change.pop("addrs", None)
-    fields.update(change)
+    data = change.pop("data", None)
+    for name, value in change.items():
+        (priv if name in priv else fields)[name] = value
     if addrs is None:
-        addrs = bytes(min(fields["queues"] * fields["addr_len"], 3000))
-    body = HEAD.pack(*fields.values()) + addrs
+        addrs = bytes(min(fields["count"] * fields["addr_len"], 3000))
+    if data is None:
+        body = PRIV.pack(*priv.values())
+        words = {"magic": PRIV_MAGIC, "version": VERSION, "type": 1, "len": HDR.size + len(body)}
+        words.update(priv_head)
+        data = HDR.pack(*words.values(), 0) + body
+    if fields["priv_len"] is None:
+        fields["priv_len"] = len(data)
+    body = HEAD.pack(*fields.values()) + addrs + data
     return header(HELLO, HDR.size + len(body), **head) + body
 
 
@@ -95,11 +112,11 @@ class Talk:
 
 
 def mac(key, label, *parts):
-    return hmac.new(key, b"kofiblk " + label + b"\0" + b"".join(parts), hashlib.sha256).digest()
+    return hmac.new(key, b"kofi_cm " + label + b"\0" + b"".join(parts), hashlib.sha256).digest()
 
 
 def proof(key, *parts):
-    return mac(key, b"client", *parts)
+    return mac(key, b"auth", *parts)
 
 
 def challenge_macs(challenge):
@@ -109,7 +126,7 @@ def challenge_macs(challenge):
 def server_knows(key, first, challenge):
     """Return: whether a MAC of the challenge proves that the server knows the key."""
     blank = challenge[:48] + bytes(64) + challenge[112:]
-    return mac(key, b"server challenge", first, blank) in challenge_macs(challenge)
+    return mac(key, b"challenge", first, blank) in challenge_macs(challenge)
 
 
 def authenticate(talk, first, key=SECRET):
@@ -122,15 +139,15 @@ def authenticate(talk, first, key=SECRET):
 
 
 def status(kind, message):
-    return struct.unpack_from("<H", message, 48)[0] if kind == REJECT else None
+    return struct.unpack_from("<H", message, 52)[0] if kind == REJECT else None
 
 
 def again(message):
-    return message[50]
+    return message[60]
 
 
 def why(message):
-    return message[56:].rstrip(b"\0")
+    return message[64:].rstrip(b"\0")
 
 
 def works(what, source="127.0.0.1"):
@@ -153,6 +170,14 @@ def refused(what, data, *expected):
     talk.close()
 
 
+def tried(what, want, key=SECRET, **change):
+    """A client that goes on until its proof."""
+    talk = Talk()
+    got = status(*authenticate(talk, hello(**change), key))
+    report(got == want, f"{what}: {got}")
+    talk.close()
+
+
 def wrong_messages():
     right = hello()
     refused("nothing", b"")
@@ -160,28 +185,45 @@ def wrong_messages():
     refused("half a header", right[:9])
     refused("half a HELLO", right[:100])
     for what, change in (
-            ("magic", {"magic": 1}), ("version", {"version": 1}), ("type 0", {"kind": 0}),
+            ("magic", {"magic": 1}), ("version", {"version": 2}), ("type 0", {"kind": 0}),
             ("type 99", {"kind": 99}), ("reserved", {"reserved": 1})):
         kind = change.pop("kind", HELLO)
-        refused(what, header(kind, len(right), **change) + right[16:], PROTO)
+        refused(what, header(kind, len(right), **change) + right[16:])
     for length in (0, 1, 15, 4097, 1 << 31, (1 << 32) - 1):
         refused(f"length {length}", hello(header={"len": length}))
-    refused("only a header", header(HELLO, 16), PROTO)
-    for kind in (CHALLENGE, AUTH, ACCEPT, REJECT, RESIZE, BYE):
-        refused(f"type {kind} first", header(kind, 48) + bytes(32), PROTO)
+    refused("only a header", header(HELLO, 16))
+    for kind in range(CHALLENGE, PONG + 1):
+        refused(f"type {kind} first", header(kind, 48) + bytes(32))
     for change in (
-            {"queues": 0}, {"queues": 17}, {"queues": 65535}, {"queues": 2, "addrs": bytes(32)},
-            {"depth": 0}, {"depth": 257}, {"depth": 65535}, {"addr_len": 0}, {"addr_len": 65},
-            {"addr_len": 65535}, {"max_io": 0}, {"max_io": 0xfffff000}, {"max_io": 4097},
-            {"inline_max": 4097}, {"inline_max": 0xffffffff}, {"keep_alive": 0},
-            {"keep_alive": 0xffffffff}, {"inline_read": 8193}, {"host": bytes(16)},
-            {"client": b""}, {"client": b"a" * 64}, {"client": b"a/b"}, {"client": b"a\0b"},
-            {"client": b"a\nb"}, {"client": b".."}, {"export": b"../disk0"}, {"export": b""},
-            {"export": b"\xff"}):
+            {"count": 0}, {"count": 17}, {"count": 65535}, {"count": 2, "addrs": bytes(32)},
+            {"addr_len": 0}, {"addr_len": 65}, {"addr_len": 65535}, {"alive": 0},
+            {"alive": 0xffffffff}, {"priv_len": 65535}, {"client": b""}, {"client": b"a" * 64},
+            {"client": b"a\0b"}, {"client": b"a\nb"}, {"export": b"\xff"}):
         name, value = next(iter(change.items()))
-        refused(f"{name} {str(value)[:20]}", hello(**change), PROTO)
+        refused(f"{name} {str(value)[:20]}", hello(**change))
+    for change in (
+            {"host": bytes(16)}, {"client": b"a/b"}, {"client": b".."}, {"export": b"../disk0"},
+            {"export": b""}):
+        name, value = next(iter(change.items()))
+        refused(f"{name} {str(value)[:20]}", hello(**change), INVAL)
+    refused("another version", hello(oldest=5, newest=5), PROTO)
+    refused("another service", hello(service=b"pingpong"), NOENT)
     refused("another export", hello(export=b"disk1"), NOENT)
     refused("an export that isn't on this port", hello(export=b"hidden"), NOENT)
+
+
+def wrong_private_data():
+    """A client that knows the secret says something wrong."""
+    for change in (
+            {"queues": 0}, {"queues": 17}, {"queues": 65535}, {"queues": 2}, {"depth": 0},
+            {"depth": 257}, {"depth": 65535}, {"max_io": 0}, {"max_io": 0xfffff000},
+            {"max_io": 4097}, {"inline_max": 4097}, {"inline_max": 0xffffffff}, {"keep_alive": 0},
+            {"keep_alive": 0xffffffff}, {"inline_read": 8193}, {"reserved": 1}, {"reserved2": 1},
+            {"data": b""}, {"data": b"x"}, {"data": bytes(64)}, {"data": bytes(1024)},
+            {"priv_header": {"magic": MAGIC}}, {"priv_header": {"version": 5}},
+            {"priv_header": {"type": 2}}, {"priv_header": {"len": 63}}):
+        name, value = next(iter(change.items()))
+        tried(f"{name} {str(value)[:20]}", PROTO, **change)
 
 
 def other_fabric():
@@ -197,16 +239,10 @@ def other_fabric():
 
 
 def wrong_proofs():
-    def tried(what, key=SECRET, want=ACCESS, **change):
-        talk = Talk()
-        got = status(*authenticate(talk, hello(**change), key))
-        report(got == want, f"{what}: {got}")
-        talk.close()
-
-    tried("another secret", OTHER_SECRET)
-    tried("no secret", b"")
-    tried("another client", client=b"guest")
-    tried("another disk's content", want=STALE, content=b"x" * 16)
+    tried("another secret", ACCESS, OTHER_SECRET)
+    tried("no secret", ACCESS, b"")
+    tried("another client", ACCESS, client=b"guest")
+    tried("another disk's content", STALE, content=b"x" * 16)
     talk = Talk()
     talk.send(hello())
     talk.recv()
@@ -229,7 +265,7 @@ def wrong_proofs():
     talk.send(first)
     talk.recv()
     talk.send(first)
-    report(status(*talk.recv()) == PROTO, "HELLO twice")
+    report(talk.recv()[0] is None, "HELLO twice")
     talk.close()
 
 
@@ -250,41 +286,57 @@ class Live(Talk):
         self.proof = proof(key, first, challenge)
         self.send(header(AUTH, 48) + self.proof)
         self.kind, self.message = self.recv()
-        self.keep_alive = struct.unpack_from("<I", self.message, 92)[0]
+        # That of the connection, and that of the fabric.
+        self.keep_alive = [struct.unpack_from("<I", self.message, at)[0] for at in (56, 156)] \
+            if self.kind == ACCEPT else None
+        self.session = mac(key, b"session", self.proof)
+        if self.live():
+            self.say(READY)
 
-    def proved(self, label, message):
+    def proved(self, kind, message):
         blank = message[:16] + bytes(32) + message[48:]
-        return message[16:48] == mac(self.key, label, self.proof, blank)
+        return message[16:48] == mac(self.session, b"passive %d" % kind, self.proof, blank)
 
     def live(self):
-        return self.kind == ACCEPT and self.proved(b"server accept", self.message)
+        return self.kind == ACCEPT and self.proved(ACCEPT, self.message)
 
     def told_to_come_back(self):
         kind, message = self.recv()
-        return kind == BYE and message[48] == 1 and self.proved(b"server bye", message)
+        while kind == PING:
+            kind, message = self.recv()
+        return kind == BYE and message[57] == 1 and self.proved(BYE, message)
 
-    def bye(self, label=b"client bye"):
-        blank = header(BYE, 56) + bytes(40)
-        self.send(blank[:16] + mac(self.key, label, self.proof, blank) + blank[48:])
+    def say(self, kind, tail=b"", label=None):
+        blank = header(kind, 48 + len(tail)) + bytes(32) + tail
+        label = label or b"active %d" % kind
+        self.send(blank[:16] + mac(self.session, label, self.proof, blank) + blank[48:])
+
+    def bye(self, label=None, number=1):
+        self.say(BYE, struct.pack("<QBB6x", number, 0, 1), label)
 
 
 def sessions():
     """Messages that begin and end sessions."""
     host = os.urandom(16)
-    first = Live(host=host, keep_alive=3600000)
+    first = Live(host=host, alive=3600000, keep_alive=3600000)
     report(first.live(), "a session")
-    report(first.keep_alive == 60000, f"its keep-alive is limited to {first.keep_alive} ms")
+    report(first.keep_alive == [60000, 60000],
+           f"its two keep-alive times are limited to {first.keep_alive} ms")
     second = Live(host=host, source="127.0.0.9")
     report(second.live(), "another session of the same host")
     report(first.told_to_come_back(), "replaces the first session")
-    other = Live()
+    other = Live(alive=60000, keep_alive=60000)
     report(other.live(), "a session of another host")
-    for label in (b"server bye", b"client"):
+    for label, number in ((b"passive 8", 1), (b"active 7", 1), (None, 2)):
         talk = Live()
-        talk.bye(label)
+        talk.bye(label, number)
         report(talk.told_to_come_back(),
-               f"a BYE with the label {label.decode()} is a protocol error")
+               f"a BYE with the label {label} and the number {number} is a protocol error")
         talk.close()
+    talk = Live()
+    talk.say(NOTE, struct.pack("<Q", 1) + b"hello")
+    report(talk.told_to_come_back(), "and so is a note")
+    talk.close()
     talk = Live()
     talk.bye()
     report(talk.recv()[0] is None, "a valid BYE ends the session")
@@ -399,6 +451,8 @@ def main():
     works("at first")
     wrong_messages()
     works("after wrong messages")
+    wrong_private_data()
+    works("after wrong private data")
     wrong_proofs()
     works("after wrong proofs")
     server_first()

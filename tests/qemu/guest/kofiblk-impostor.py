@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A hostile server of kofiblk, over TCP and efasim:  impostor.py
 
-It implements the protocols of both channels, so that it can send anything. It has the kernel's
-client connect to it, uses the disk, and checks the results. Prints TAP."""
+It implements kofi_cm's sessions and the protocol over the fabric, so that it can send anything.
+It has the kernel's client connect to it, uses the disk, and checks the results. Prints TAP."""
 
 import contextlib
 import errno
@@ -24,10 +24,17 @@ HOST_ID = "3f1c7a52-9d44-4b0e-8f7b-5e2d6c8a9b10"
 SECRET = bytes.fromhex("7d0bd6a4f5a13c1f0d2a5b8e9c6f4e3d2c1b0a99887766554433221100ffeedd")
 CONTROL = "/dev/kofiblk-control"
 
-MAGIC = 0x4b4c424b
-HELLO, CHALLENGE, AUTH, ACCEPT, REJECT, RESIZE, BYE = range(1, 8)
+# Messages of kofi_cm, and what is in them
+MAGIC = 0x4d434f6b
+HELLO, CHALLENGE, AUTH, ACCEPT, READY, REJECT, NOTE, BYE, PING, PONG = range(1, 11)
 HDR = struct.Struct("<IHHII")
-ACCEPT_HEAD = struct.Struct("<32s16sQQIIIIHHHHQIIIIIIQQ")
+HELLO_LEN = 248
+ACCEPT_HEAD = struct.Struct("<32sQIIHHHH")
+REJECT_BODY = struct.Struct("<32sIHHHHB3x64s")
+PRIV_MAGIC, VERSION = 0x4b4c424b, 6
+PRIV_ACCEPT, PRIV_RESIZE = 2, 3
+PRIV_BODY = struct.Struct("<16sQIIIIHHHHQIIIIIIQQ")
+FI_ADDR_EFA = 12
 READ, WRITE, FLUSH, DISCARD, ZEROES, KEEP_ALIVE, FETCHED, PROVE = range(1, 9)
 RDMA_WRITE, CHECKSUM = 0x1, 0x10
 CMD_INLINE, CMD_SUM = 0x2, 0x8
@@ -256,13 +263,35 @@ class Device:
 # --- the server ---
 
 def header(kind, length, **change):
-    fields = {"magic": MAGIC, "version": 5, "type": kind, "len": length, "reserved": 0}
+    fields = {"magic": MAGIC, "version": 1, "type": kind, "len": length, "reserved": 0}
     fields.update(change)
     return HDR.pack(*fields.values())
 
 
-def mac(label, *parts):
-    return hmac.new(SECRET, b"kofiblk " + label + b"\0" + b"".join(parts), hashlib.sha256).digest()
+def private(kind, body):
+    return HDR.pack(PRIV_MAGIC, VERSION, kind, HDR.size + len(body), 0) + body
+
+
+def mac(key, label, *parts):
+    return hmac.new(key, b"kofi_cm " + label + b"\0" + b"".join(parts), hashlib.sha256).digest()
+
+
+class Keys:
+    """The keys of a session, derived from the client's proof. Without a secret there are none."""
+    def __init__(self, proof, secret):
+        self.proof = proof
+        self.session = mac(secret, b"session", proof) if secret else None
+        key = mac(self.session, b"tags")[:16] if secret else bytes(16)
+        tags = [struct.pack("<Q", siphash(key, struct.pack("<Q", n))) for n in range(4)]
+        self.cmd = b"".join(tags[:2])
+        self.reply = b"".join(tags[2:])
+
+    def sign(self, kind, message):
+        """Put the MAC into a message, which has room for it behind the header."""
+        if not self.session:
+            return message
+        return message[:16] + mac(self.session, b"passive %d" % kind, self.proof, message) + \
+            message[48:]
 
 
 class Cmd:
@@ -288,26 +317,33 @@ class Behaviour:
         body = os.urandom(32) + bytes(64) + bytes([self.secret is not None]) + bytes(7)
         if self.secret:
             blank = header(CHALLENGE, 16 + len(body)) + body
-            body = body[:32] + mac(b"server challenge", first, blank) + os.urandom(32) + body[96:]
+            body = body[:32] + mac(SECRET, b"challenge", first, blank) + os.urandom(32) + body[96:]
         return header(CHALLENGE, 16 + len(body)) + body
 
-    def accept(self, server, **change):
+    def accept(self, server, signed=True, **change):
         fields = {
-            "mac": bytes(32), "content": b"\x07" * 16, "session": server.session, "epoch": 9,
-            "caps": self.caps & server.asked["caps"], "max_io": 65536, "inline_max": 4096,
-            "keep_alive": server.asked["keep_alive"], "queues": 1, "depth": 8, "addr_len": 32,
-            "inline_read": 4096, "bytes": DISK, "flags": 2, "logical": 512, "physical": 4096,
-            "io_min": 4096, "io_opt": 0, "granularity": 0, "discard_max": 0, "zeroes_max": 0,
+            "content": b"\x07" * 16, "epoch": 9, "caps": self.caps & server.asked["caps"],
+            "max_io": 65536, "inline_max": 4096, "keep_alive": server.asked["keep_alive"],
+            "queues": 1, "depth": 8, "inline_read": 4096, "reserved": 0, "bytes": DISK, "flags": 2,
+            "logical": 512, "physical": 4096, "io_min": 4096, "io_opt": 0, "granularity": 0,
+            "discard_max": 0, "zeroes_max": 0,
         }
+        head = {"mac": bytes(32), "session": server.session, "alive": server.asked["keep_alive"],
+                "format": FI_ADDR_EFA, "addr_len": 32, "count": None, "priv_len": None,
+                "version": VERSION}
         addrs = change.pop("addrs", None)
-        fields.update(change)
+        for name, value in change.items():
+            (head if name in head else fields)[name] = value
+        if head["count"] is None:
+            head["count"] = fields["queues"]
+        priv = private(PRIV_ACCEPT, PRIV_BODY.pack(*fields.values()))
+        if head["priv_len"] is None:
+            head["priv_len"] = len(priv)
         if addrs is None:
-            addrs = server.device.address * fields["queues"]
-        body = ACCEPT_HEAD.pack(*fields.values()) + addrs
+            addrs = server.device.address * head["count"]
+        body = ACCEPT_HEAD.pack(*head.values()) + addrs + priv
         message = header(ACCEPT, 16 + len(body)) + body
-        if self.secret:
-            message = message[:16] + mac(b"server accept", server.proof, message) + message[48:]
-        return message
+        return server.keys.sign(ACCEPT, message) if signed else message
 
     def answer(self, server, talk):
         """Answer a HELLO."""
@@ -348,6 +384,9 @@ class Behaviour:
 class Talk:
     def __init__(self, sock):
         self.sock = sock
+        self.keys = None
+        self.number = 0
+        self.lock = threading.Lock()
         sock.settimeout(10)
 
     def send(self, data):
@@ -367,12 +406,21 @@ class Talk:
         head = self.take(HDR.size)
         return head + self.take(HDR.unpack(head)[3] - HDR.size)
 
+    def say(self, kind, data=b"", step=1):
+        """Send a numbered message."""
+        with self.lock:
+            self.number += step
+            message = header(kind, 56 + len(data)) + bytes(32) + \
+                struct.pack("<Q", self.number) + data
+            self.send(self.keys.sign(kind, message))
+
     def wait(self):
-        """Wait until the client closes the connection."""
+        """Wait until the client closes the connection, and answer its PINGs."""
         self.sock.settimeout(None)
         with contextlib.suppress(OSError):
-            while self.sock.recv(4096):
-                pass
+            while True:
+                if HDR.unpack_from(self.message())[2] == PING:
+                    self.say(PONG)
 
 
 class Server:
@@ -383,7 +431,7 @@ class Server:
         self.sessions = self.wrong_sums = self.wrong_tags = 0
         self.session = self.nonce = 0
         self.said = []
-        self.keys = bytes(32)
+        self.keys = Keys(bytes(32), None)
         self.queue = []
         self.wake = threading.Condition()
         self.device = Device(self.received)
@@ -392,20 +440,24 @@ class Server:
         threading.Thread(target=self.work, daemon=True).start()
 
     def hello(self, message):
-        self.client = dict(zip(("qpn", "pad", "qkey"), struct.unpack_from("<HHI", message, 256)))
+        length, number = struct.unpack_from("<HH", message, 232)
+        priv = HELLO_LEN + length * number
+        self.client = dict(zip(("qpn", "pad", "qkey"),
+                               struct.unpack_from("<HHI", message, HELLO_LEN + 16)))
         # The endpoint of a second queue, if the client wants one.
-        self.other = (struct.unpack_from("<HHI", message, 288) if len(message) > 288 else
+        self.other = (struct.unpack_from("<HHI", message, HELLO_LEN + 48) if number > 1 else
                       (0, 0, 0))
-        self.asked = {"caps": struct.unpack_from("<I", message, 208)[0],
-                      "keep_alive": struct.unpack_from("<I", message, 220)[0]}
+        self.asked = {"caps": struct.unpack_from("<I", message, priv + 32)[0],
+                      "keep_alive": struct.unpack_from("<I", message, priv + 44)[0]}
+        gid = message[HELLO_LEN:HELLO_LEN + 16]
         with self.device.lock:
-            if self.device.peer_gid != message[240:256]:
-                self.device.meet(message[240:256])
+            if self.device.peer_gid != gid:
+                self.device.meet(gid)
         self.session = int.from_bytes(os.urandom(8), "little") | 1
 
     def proved(self, proof, secret):
-        self.proof = proof
-        self.keys = mac(b"tags", proof) if secret else bytes(32)
+        self.keys = Keys(proof, secret)
+        self.talk.keys = self.keys
 
     def accept(self):
         while True:
@@ -428,7 +480,7 @@ class Server:
                 cmd = Cmd(self.queue.pop(0))
             if cmd.session == self.session:
                 nonce = 0 if cmd.op == PROVE else NONCE
-                self.wrong_tags += cmd.tag != tag_of(self.keys[:16], cmd.head, CMD.size - 8, nonce)
+                self.wrong_tags += cmd.tag != tag_of(self.keys.cmd, cmd.head, CMD.size - 8, nonce)
                 self.behave.command(self, cmd)
 
     def say(self, message):
@@ -441,7 +493,7 @@ class Server:
         self.device.ask(Device.SEND, self.other[0], self.other[2], message)
 
     def reply(self, cmd, data=b"", **change):
-        fields = {"version": 5, "op": cmd.op, "flags": 0, "status": 0, "queue": cmd.queue,
+        fields = {"version": VERSION, "op": cmd.op, "flags": 0, "status": 0, "queue": cmd.queue,
                   "session": cmd.session, "id": cmd.id,
                   "bytes": cmd.bytes if cmd.op in (READ, WRITE) else 0, "addr": 0, "key": 0,
                   "tag": None}
@@ -458,7 +510,7 @@ class Server:
         head = REPLY.pack(*fields.values(), 0) + tail
         at = REPLY.size - 8
         if tag is None:
-            tag = tag_of(self.keys[16:], head, at, self.nonce)
+            tag = tag_of(self.keys.reply, head, at, self.nonce)
         return self.say(head[:at] + struct.pack("<Q", tag) + head[at + 8:] + data)
 
     def write_to(self, cmd, data, offset=0):
@@ -603,10 +655,10 @@ def wrong_challenges(server):
             ("no length", header(CHALLENGE, 0) + right[16:]),
             ("MACs without a secret", right[:48] + b"x" * 64 + right[112:]),
             ("auth 2", right[:112] + b"\2" + right[113:]),
-            ("ACCEPT at once", header(ACCEPT, 184) + bytes(168)),
-            ("a REJECT with status 0", header(REJECT, 120) + bytes(104)),
-            ("a REJECT that isn't text", header(REJECT, 120) + bytes(32) +
-             struct.pack("<HB5x64s", 18, 1, b"\x1b[2J")),
+            ("ACCEPT at once", header(ACCEPT, 216) + bytes(200)),
+            ("a REJECT with status 0", header(REJECT, 128) + bytes(112)),
+            ("a REJECT that isn't text", header(REJECT, 128) +
+             REJECT_BODY.pack(bytes(32), 0, 18, 0, 0, 0, 1, b"\x1b[2J")),
             ("a secret", right[:48] + b"x" * 64 + b"\1" + right[113:])):
         refused(server, f"CHALLENGE: {what}", Says(message))
     refused(server, "CHALLENGE: no secret, but the client has one", Says(right), secret,
@@ -625,12 +677,14 @@ def wrong_accepts(server):
             {"bytes": 1 << 63}, {"flags": 1 << 31}, {"logical": 0}, {"logical": 513},
             {"logical": 8192}, {"physical": 1}, {"io_min": 1}, {"io_opt": 3},
             {"discard_max": 4096}, {"zeroes_max": 4096}, {"addrs": b""}, {"addrs": b"x" * 31},
-            {"addrs": b"\xff" * 32}):
+            {"addrs": b"\xff" * 32}, {"reserved": 1}, {"alive": 0}, {"format": 1}, {"count": 2},
+            {"priv_len": 0}, {"priv_len": 65535}, {"version": VERSION + 1}, {"version": 0}):
         name, value = next(iter(change.items()))
         refused(server, f"ACCEPT: {name} {str(value)[:20]}", Says(**change))
     secret = ",secret=" + SECRET.hex()
     refused(server, "ACCEPT: without its MAC",
-            Says(secret=SECRET, accept=lambda s: Behaviour().accept(s)), secret, errno.EACCES)
+            Says(secret=SECRET, accept=lambda s: Behaviour().accept(s, signed=False)), secret,
+            errno.EACCES)
     refused(server, "ACCEPT: half an ACCEPT", Says(accept=lambda s: Behaviour().accept(s)[:90]))
     refused(server, "ACCEPT: CHALLENGE again", Says(accept=lambda s: Behaviour().challenge(b"")))
     refused(server, "no checksums though the client requires them", Says(hang_up=False),
@@ -775,7 +829,7 @@ def silence(server):
         report(disk.read(0, 4096) == server.store[:4096] and server.sessions > before,
                "after a server falls silent, the data comes by another session")
         before = server.sessions
-        server.talk.send(header(REJECT, 120) + bytes(104))
+        server.talk.send(header(REJECT, 128) + bytes(112))
         server.talk.send(os.urandom(100))
         report(next_session(server, before) and
                disk.read(4096, 4096) == server.store[4096:8192],
@@ -783,35 +837,38 @@ def silence(server):
         sizes(server, disk)
 
 
-def resize(server, number, size):
-    server.talk.send(header(RESIZE, 64) + bytes(32) + struct.pack("<QQ", number, size))
+def resize(server, size, step=1):
+    server.talk.say(NOTE, private(PRIV_RESIZE, struct.pack("<Q", size)), step)
 
 
 def size_of(disk):
     return int((disk.sys / "size").read_text()) * 512
 
 
-def grows(server, disk, number, size):
+def grows(server, disk, size):
     """A RESIZE that must be accepted, in the same session."""
     before = server.sessions
-    resize(server, number, size)
+    resize(server, size)
     end = time.monotonic() + 10
     while size_of(disk) != size and time.monotonic() < end:
         time.sleep(0.05)
     report(size_of(disk) == size and disk.read(0, 4096) == server.store[:4096] and
-           server.sessions == before, f"RESIZE {number} to {size} is accepted")
+           server.sessions == before, f"RESIZE to {size} is accepted")
 
 
 def sizes(server, disk):
-    """RESIZEs are numbered in each session; a wrong number or an invalid size ends it."""
-    for number, size in ((2, 8 << 20), (0, 8 << 20), (1, 1000), (1, 1 << 63)):
-        grows(server, disk, 1, DISK + 4096)
-        grows(server, disk, 2, DISK - 4096)
+    """Notes are numbered in each session; a wrong number or an invalid size ends it."""
+    for step, size in ((2, 8 << 20), (0, 8 << 20), (1, 1000), (1, 1 << 63)):
+        grows(server, disk, DISK + 4096)
+        grows(server, disk, DISK - 4096)
         before = server.sessions
-        # The number is the next one, or off by one.
-        resize(server, 2 + number, size)
+        resize(server, size, step)
         report(next_session(server, before) and disk.read(0, 4096) == server.store[:4096] and
-               size_of(disk) == DISK, f"RESIZE {2 + number} to {size} is refused")
+               size_of(disk) == DISK, f"RESIZE to {size}, {step} after the last, is refused")
+    before = server.sessions
+    server.talk.say(NOTE, os.urandom(40))
+    report(next_session(server, before) and disk.read(0, 4096) == server.store[:4096],
+           "a note that is noise ends the session")
 
 
 # --- cases: checksums ---

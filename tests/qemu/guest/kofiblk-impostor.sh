@@ -39,7 +39,7 @@ check "wrong checksums are in the log" \
 	sh -c "dmesg | grep -q 'reached the client with a wrong checksum'"
 check "the client's module is unloaded" rmmod kofiblk
 check "nothing is left open" wait_for 5 nothing_open
-check "the common modules are unloaded" rmmod kofiblk_common kofi_ulp
+check "the common modules are unloaded" rmmod kofiblk_common kofi_cm kofi_ulp
 check "the provider is unloaded" modprobe -r kofi_efa
 check "the device is deleted" host rdma link delete es0
 host ip link delete d0

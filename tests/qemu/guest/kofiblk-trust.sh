@@ -397,10 +397,11 @@ impostor()
 	host python3 - "${SERVER%:*}" > /tmp/impostor << 'END'
 import socket, struct, sys
 
-REJECT, BYE = 5, 7
-reject = bytes(32) + struct.pack("<HB5x64s", 18, 0, b"go away")
+REJECT, BYE = 6, 8
+reject = bytes(32) + struct.pack("<IHHHHB3x64s", 0, 18, 0, 0, 0, 0, b"go away")
+bye = bytes(32) + struct.pack("<QBB6x", 1, 1, 0)
 listener = socket.create_server((sys.argv[1], 4420), reuse_port=False)
-for kind, body, newer in ((REJECT, reject, 0), (REJECT, reject, 1), (BYE, bytes(40), 0)):
+for kind, body, newer in ((REJECT, reject, 0), (REJECT, reject, 1), (BYE, bye, 0)):
     talk = listener.accept()[0]
     magic, version = struct.unpack_from("<IH", talk.recv(4096))
     print(version, flush=True)
@@ -436,8 +437,8 @@ stays()
 	meet impostor
 	meet impostor-done
 	check "the disk keeps connecting" state_is connecting
-	check "the impostor's version is in the log" \
-		sh -c "dmesg | grep -q 'speaks version [0-9]* of the protocol, not'"
+	check "the impostor's refusal is in the log" \
+		sh -c "dmesg | grep -q 'refused by $SERVER: go away: -71'"
 	meet impostor-gone
 	comes_back "the impostor's answers"
 }
