@@ -20,7 +20,6 @@
 #include <kofi/ulp_msg.h>
 
 struct crypto_shash;
-struct kulp_net;
 struct kvec;
 
 /* Length of a secret in bytes. As text it has two hexadecimal digits per byte. */
@@ -174,22 +173,10 @@ int kulp_challenge_make(struct kulp_shake *shake, struct kulp_key *const keys[KU
 			int nkeys);
 
 /**
- * kulp_challenge_send() - as a server, answer the first message: kulp_challenge_make(), and send it
- * @shake: with all members set but the challenge
- * @net: connected
+ * kulp_proof_check() - as a server, verify a client's proof
+ * @shake: after kulp_challenge_make()
  * @keys: as for kulp_challenge_make()
  * @nkeys: as for kulp_challenge_make()
- * Context: Process, sleeps; doesn't allocate except as kulp_net_send().
- * Return: 0 or a negative errno.
- */
-int kulp_challenge_send(struct kulp_shake *shake, struct kulp_net *net,
-			struct kulp_key *const keys[KULP_SECRETS], int nkeys);
-
-/**
- * kulp_proof_check() - as a server, verify a client's proof
- * @shake: after kulp_challenge_send()
- * @keys: as for kulp_challenge_send()
- * @nkeys: as for kulp_challenge_send()
  * @mac: what the client sent
  * Context: Process; doesn't allocate.
  * Return: index of the key that the client knows, 0 if it needs none; -EACCES; or another errno.
@@ -221,17 +208,5 @@ int kulp_challenge_check(struct kulp_shake *shake, const void *buf, size_t len,
  */
 int kulp_proof_make(const struct kulp_shake *shake, const struct kulp_key *key,
 		    struct kulp_proof *proof, u8 mac[KULP_MAC]);
-
-/**
- * kulp_proof_send() - as a client, send the proof
- * @shake: after kulp_challenge_check()
- * @net: connected
- * @key: key of the secret, or NULL
- * @mac: takes the proof
- * Context: Process, sleeps; doesn't allocate except as kulp_net_send().
- * Return: 0 or a negative errno.
- */
-int kulp_proof_send(const struct kulp_shake *shake, struct kulp_net *net,
-		    const struct kulp_key *key, u8 mac[KULP_MAC]);
 
 #endif /* KOFI_ULP_AUTH_H */

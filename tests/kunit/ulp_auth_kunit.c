@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * kofi_ulp's proofs that a peer knows a secret: known answers, and what must be refused. Messages
- * are kept instead of being sent.
+ * kofi_ulp's proofs that a peer knows a secret: known answers, and what must be refused.
  */
 #include <linux/errno.h>
 #include <linux/types.h>
 
-#define kulp_net_send scene_send
 #include "../../ulp/lib/auth.c"
-#undef kulp_net_send
 
 #include <kunit/test.h>
 
@@ -53,15 +50,7 @@ static struct scene {
 	struct kulp_shake	client;
 	u8			first[2][40];
 	u8			sent[sizeof(struct kulp_challenge)];
-	size_t			len;
 } scene;
-
-int scene_send(struct kulp_net *net, const void *buf, size_t len)
-{
-	memcpy(scene.sent, buf, len);
-	scene.len = len;
-	return 0;
-}
 
 static void auth_exit(struct kunit *test)
 {
@@ -260,19 +249,20 @@ static void auth_no_key(struct kunit *test)
 /* The server answers with @nkeys keys, the client checks with a key. Return: the client's result */
 static int challenge(struct kunit *test, int nkeys, const struct kulp_key *key)
 {
-	KUNIT_EXPECT_EQ(test, kulp_challenge_send(&scene.server, NULL, scene.keys, nkeys), 0);
-	KUNIT_EXPECT_EQ(test, scene.len, sizeof(struct kulp_challenge));
-	return kulp_challenge_check(&scene.client, scene.sent, scene.len, key);
+	KUNIT_EXPECT_EQ(test, kulp_challenge_make(&scene.server, scene.keys, nkeys), 0);
+	memcpy(scene.sent, &scene.server.challenge, sizeof(scene.sent));
+	return kulp_challenge_check(&scene.client, scene.sent, sizeof(scene.sent), key);
 }
 
 /* The client's proof, as it was sent. */
 static const u8 *proof(struct kunit *test, const struct kulp_key *key)
 {
 	static struct kulp_proof_msg msg;
+	struct kulp_proof proof;
 	u8 mac[KULP_MAC];
 
-	KUNIT_EXPECT_EQ(test, kulp_proof_send(&scene.client, NULL, key, mac), 0);
-	KUNIT_EXPECT_EQ(test, kulp_parse(&proto, PROOF, scene.sent, scene.len, &msg), 0);
+	KUNIT_EXPECT_EQ(test, kulp_proof_make(&scene.client, key, &proof, mac), 0);
+	KUNIT_EXPECT_EQ(test, kulp_parse(&proto, PROOF, &proof, sizeof(proof), &msg), 0);
 	KUNIT_EXPECT_MEMEQ(test, msg.mac, mac, KULP_MAC);
 	return msg.mac;
 }
@@ -310,7 +300,7 @@ static void auth_unknown_client(struct kunit *test)
 
 	for (i = 0; i < 2; i++) {
 		KUNIT_EXPECT_EQ(test, challenge(test, -1, scene.keys[0]), -EKEYREJECTED);
-		KUNIT_EXPECT_EQ(test, kulp_parse(&proto, CHALLENGE, scene.sent, scene.len,
+		KUNIT_EXPECT_EQ(test, kulp_parse(&proto, CHALLENGE, scene.sent, sizeof(scene.sent),
 						 &msg[i]), 0);
 		KUNIT_EXPECT_TRUE(test, msg[i].auth);
 		KUNIT_EXPECT_EQ(test, proven(-1, proof(test, scene.keys[0])), -EACCES);
@@ -323,10 +313,15 @@ static void auth_unknown_client(struct kunit *test)
 	/* So is a secret that doesn't exist. */
 	for (i = 0; i < 2; i++) {
 		challenge(test, 1, scene.keys[0]);
-		kulp_parse(&proto, CHALLENGE, scene.sent, scene.len, &msg[i]);
+		kulp_parse(&proto, CHALLENGE, scene.sent, sizeof(scene.sent), &msg[i]);
 		KUNIT_EXPECT_TRUE(test, memchr_inv(msg[i].macs[1], 0, KULP_MAC));
 	}
 	KUNIT_EXPECT_MEMNEQ(test, msg[0].macs[1], msg[1].macs[1], KULP_MAC);
+}
+
+static int check_sent(size_t len)
+{
+	return kulp_challenge_check(&scene.client, scene.sent, len, scene.keys[0]);
 }
 
 /* The server's proof covers all of its challenge and the client's first message. */
@@ -340,22 +335,17 @@ static void auth_challenge_bytes(struct kunit *test)
 		if (i >= used && i < offsetof(struct kulp_challenge, auth))
 			continue;
 		scene.sent[i] ^= 1;
-		KUNIT_EXPECT_NE_MSG(test, kulp_challenge_check(&scene.client, scene.sent, scene.len,
-							       scene.keys[0]), 0, "byte %zu", i);
+		KUNIT_EXPECT_NE_MSG(test, check_sent(sizeof(scene.sent)), 0, "byte %zu", i);
 		scene.sent[i] ^= 1;
 	}
 	for (i = 0; i < sizeof(scene.first[1]); i++) {
 		scene.first[1][i] = 1;
-		KUNIT_EXPECT_EQ_MSG(test,
-				    kulp_challenge_check(&scene.client, scene.sent, scene.len,
-							 scene.keys[0]),
-				    -EKEYREJECTED, "first message, byte %zu", i);
+		KUNIT_EXPECT_EQ_MSG(test, check_sent(sizeof(scene.sent)), -EKEYREJECTED,
+				    "first message, byte %zu", i);
 		scene.first[1][i] = 0;
 	}
-	KUNIT_EXPECT_EQ(test, kulp_challenge_check(&scene.client, scene.sent, scene.len - 1,
-						   scene.keys[0]), -EPROTO);
-	KUNIT_EXPECT_EQ(test, kulp_challenge_check(&scene.client, scene.sent, scene.len,
-						   scene.keys[0]), 0);
+	KUNIT_EXPECT_EQ(test, check_sent(sizeof(scene.sent) - 1), -EPROTO);
+	KUNIT_EXPECT_EQ(test, check_sent(sizeof(scene.sent)), 0);
 }
 
 /* A proof counts once and in one direction, and each of its bytes counts. */
@@ -366,7 +356,8 @@ static void auth_proof_bytes(struct kunit *test)
 	int i;
 
 	KUNIT_EXPECT_EQ(test, challenge(test, 1, scene.keys[0]), 0);
-	KUNIT_EXPECT_EQ(test, kulp_parse(&proto, CHALLENGE, scene.sent, scene.len, &msg), 0);
+	KUNIT_EXPECT_EQ(test, kulp_parse(&proto, CHALLENGE, scene.sent, sizeof(scene.sent), &msg),
+			0);
 	KUNIT_EXPECT_EQ(test, proven(1, msg.macs[0]), -EACCES);
 	memcpy(mac, proof(test, scene.keys[0]), sizeof(mac));
 	for (i = 0; i < KULP_MAC; i++) {

@@ -11,7 +11,6 @@
 #include <linux/uio.h>
 #include <crypto/hash.h>
 #include <kofi/ulp_auth.h>
-#include <kofi/ulp_net.h>
 
 /* The algorithms are requested by name, so depmod can't find this dependency itself. */
 MODULE_SOFTDEP("pre: crypto-hmac crypto-sha256");
@@ -179,14 +178,6 @@ int kulp_challenge_make(struct kulp_shake *shake, struct kulp_key *const keys[KU
 }
 EXPORT_SYMBOL_NS_GPL(kulp_challenge_make, KOFI_ULP);
 
-int kulp_challenge_send(struct kulp_shake *shake, struct kulp_net *net,
-			struct kulp_key *const keys[KULP_SECRETS], int nkeys)
-{
-	return kulp_challenge_make(shake, keys, nkeys) ?:
-	       kulp_net_send(net, &shake->challenge, sizeof(shake->challenge));
-}
-EXPORT_SYMBOL_NS_GPL(kulp_challenge_send, KOFI_ULP);
-
 int kulp_proof_check(const struct kulp_shake *shake, struct kulp_key *const keys[KULP_SECRETS],
 		     int nkeys, const u8 mac[KULP_MAC])
 {
@@ -246,13 +237,3 @@ int kulp_proof_make(const struct kulp_shake *shake, const struct kulp_key *key,
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(kulp_proof_make, KOFI_ULP);
-
-int kulp_proof_send(const struct kulp_shake *shake, struct kulp_net *net,
-		    const struct kulp_key *key, u8 mac[KULP_MAC])
-{
-	struct kulp_proof proof;
-
-	return kulp_proof_make(shake, key, &proof, mac) ?:
-	       kulp_net_send(net, &proof, sizeof(proof));
-}
-EXPORT_SYMBOL_NS_GPL(kulp_proof_send, KOFI_ULP);
