@@ -345,4 +345,16 @@ struct kulp_rma {
  */
 void kulp_rma_submit(struct kulp_queue *q, struct kulp_rma *rma);
 
+/**
+ * kulp_rma_post() - post a transfer
+ * @q: the queue
+ * @op: kulp_rma.op of the transfer
+ *
+ * For an op.post of the caller's own that first checks whether the transfer may still begin, which
+ * may have waited in its lane. The caller passes such a transfer to kulp_submit().
+ * Context: Process or softirq; doesn't sleep.
+ * Return: as kulp_op.post.
+ */
+int kulp_rma_post(struct kulp_queue *q, struct kulp_op *op);
+
 #endif /* KOFI_ULP_H */

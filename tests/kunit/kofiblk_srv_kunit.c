@@ -497,6 +497,40 @@ static void untaken_replies(struct kunit *test)
 	scene->sqs[0].reqs[1].state = KBS_REQ_FREE;
 }
 
+/* A transfer that waits in its lane when the session ends isn't begun. */
+static void waiting_transfers(struct kunit *test)
+{
+	struct kofiblk_cmd_msg notify = command(KOFIBLK_OP_READ, 2, 1);
+	struct kulp_op *op;
+	unsigned int i;
+
+	notify.flags = KOFIBLK_CMD_IMM;
+	notify.imm = 5;
+	ask(KOFIBLK_OP_WRITE, 0, 1);
+	ask(KOFIBLK_OP_READ, 1, 1);
+	store_done(test, 0);
+	say(&notify);
+	store_done(test, 0);
+	KUNIT_ASSERT_EQ(test, scene->nrmas, 3U);
+	for (i = 0; i < 3; i++) {
+		op = &scene->rmas[i]->op;
+		KUNIT_EXPECT_EQ(test, op->post(&scene->queue, op), 0);
+	}
+	KUNIT_EXPECT_EQ(test, scene->transfers, 3U);
+	end_session();
+	for (i = 0; i < 3; i++) {
+		op = &scene->rmas[i]->op;
+		KUNIT_EXPECT_EQ(test, op->post(&scene->queue, op), -ECANCELED);
+	}
+	KUNIT_EXPECT_EQ(test, scene->transfers, 3U);
+	while (scene->nrmas)
+		rma_done(test, -ECANCELED);
+	nothing_happened(test);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().posted, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
+}
+
 static void lost_reply(struct kunit *test)
 {
 	struct kulp_op *op;
@@ -864,6 +898,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(stale_writes),
 	KUNIT_CASE(stale_reads),
 	KUNIT_CASE(untaken_replies),
+	KUNIT_CASE(waiting_transfers),
 	KUNIT_CASE(lost_reply),
 	KUNIT_CASE(keep_alives),
 	KUNIT_CASE(tags),

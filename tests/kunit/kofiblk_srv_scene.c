@@ -51,6 +51,7 @@ static struct scene {
 	bool			nowait;		/* the store supports kbs_store_try() */
 	const char		*violation;
 	unsigned int		stops;
+	unsigned int		transfers;	/* begun by kulp_rma_post() */
 } *scene;
 
 static DEFINE_SPINLOCK(scene_lock);	/* protects the lists */
@@ -60,24 +61,28 @@ DEFINE_MUTEX(kbs_lock);		/* needed by the server's code */
 struct workqueue_struct *kbs_done_wq;
 static struct workqueue_struct *io_wq;
 
+static bool is_rma(const struct kulp_op *op);
+
 static void kunit_submit(struct kulp_queue *q, struct kulp_op *op)
 {
 	spin_lock_bh(&scene_lock);
-	if (!WARN_ON(scene->nops == OPS))
+	if (is_rma(op)) {
+		if (!WARN_ON(scene->nrmas == OPS))
+			scene->rmas[scene->nrmas++] = container_of(op, struct kulp_rma, op);
+	} else if (!WARN_ON(scene->nops == OPS)) {
 		scene->ops[scene->nops++] = op;
+	}
 	spin_unlock_bh(&scene_lock);
 }
 
-static void kunit_rma_submit(struct kulp_queue *q, struct kulp_rma *rma)
+static int kunit_rma_post(struct kulp_queue *q, struct kulp_op *op)
 {
-	spin_lock_bh(&scene_lock);
-	if (!WARN_ON(scene->nrmas == OPS))
-		scene->rmas[scene->nrmas++] = rma;
-	spin_unlock_bh(&scene_lock);
+	scene->transfers++;
+	return 0;
 }
 
 #define kulp_submit	kunit_submit
-#define kulp_rma_submit	kunit_rma_submit
+#define kulp_rma_post	kunit_rma_post
 #include "../../ulp/blk/srv_cmd.c"
 #include "../../ulp/blk/srv_io.c"
 #include "../../ulp/blk/srv_queue.c"
@@ -85,6 +90,11 @@ static void kunit_rma_submit(struct kulp_queue *q, struct kulp_rma *rma)
 #include "../../ulp/blk/srv_sum.c"
 #include "../../ulp/blk/checksum.c"
 #include "../../ulp/blk/wire.c"
+
+static bool is_rma(const struct kulp_op *op)
+{
+	return op->post == kbs_move_post || op->post == kbs_notify_post;
+}
 
 void kbs_store_rw(struct kbs_store_io *io)
 {

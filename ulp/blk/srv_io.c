@@ -103,6 +103,25 @@ static int kbs_reply_post(struct kulp_queue *q, struct kulp_op *op)
 	return fi_send(q->ep, reply->wire, reply->len, NULL, reply->sq->peer, op);
 }
 
+/*
+ * Begin a transfer, unless the session has ended while it waited in its lane: the client may use
+ * the key of its memory again.
+ */
+static int kbs_rma_post(const struct kbs_session *s, struct kulp_queue *q, struct kulp_op *op)
+{
+	return kbs_session_works(s) ? kulp_rma_post(q, op) : -ECANCELED;
+}
+
+static int kbs_notify_post(struct kulp_queue *q, struct kulp_op *op)
+{
+	return kbs_rma_post(container_of(op, struct kbs_reply_op, rma.op)->sq->s, q, op);
+}
+
+static int kbs_move_post(struct kulp_queue *q, struct kulp_op *op)
+{
+	return kbs_rma_post(container_of(op, struct kbs_req, rma.op)->sq->s, q, op);
+}
+
 static bool kbs_req_inline(const struct kbs_req *req, u8 op)
 {
 	return req->cmd.op == op && req->cmd.flags & KOFIBLK_CMD_INLINE;
@@ -190,13 +209,13 @@ static int kbs_req_reply(struct kbs_req *req, u16 flags, bool imm)
 	trace_kofiblk_srv_reply(&msg);
 	if (imm) {
 		iov_iter_bvec(&rma->iter, ITER_SOURCE, reply->bvecs, 1, reply->bvecs[0].bv_len);
-		kulp_rma_submit(sq->q, rma);
+		rma->op.post = kbs_notify_post;
 	} else {
 		reply->len = kofiblk_build_reply(&reply->wire->reply, &msg);
 		kofiblk_reply_sign(&reply->wire->reply, reply->len, sq->reply_nonce, &sq->s->keys);
 		rma->op.post = kbs_reply_post;
-		kulp_submit(sq->q, &rma->op);
 	}
+	kulp_submit(sq->q, &rma->op);
 	return 0;
 }
 
@@ -503,6 +522,7 @@ static void kbs_req_move(struct kbs_req *req, bool write)
 {
 	req->run = write ? kbs_run_end : kbs_run_pulled;
 	req->rma = (struct kulp_rma) {
+		.op.post	= kbs_move_post,
 		.op.done	= kbs_posted,
 		.peer		= req->sq->peer,
 		.iov		= { .addr = req->cmd.addr, .key = req->cmd.key },
@@ -510,7 +530,7 @@ static void kbs_req_move(struct kbs_req *req, bool write)
 	iov_iter_bvec(&req->rma.iter, write ? ITER_SOURCE : ITER_DEST,
 		      req->bvec, req->nbvec, req->cmd.bytes);
 	kbs_squeue_post(req->sq, 1);
-	kulp_rma_submit(req->sq->q, &req->rma);
+	kulp_submit(req->sq->q, &req->rma.op);
 }
 
 /* --- data that the client fetches --- */

@@ -477,7 +477,7 @@ EXPORT_SYMBOL_NS_GPL(kulp_user_del, KOFI_ULP);
 
 /* --- transfers --- */
 
-static int kulp_rma_post(struct kulp_queue *q, struct kulp_op *op)
+int kulp_rma_post(struct kulp_queue *q, struct kulp_op *op)
 {
 	struct kulp_rma *rma = container_of(op, struct kulp_rma, op);
 	const struct fi_msg_rma msg = {
@@ -495,6 +495,7 @@ static int kulp_rma_post(struct kulp_queue *q, struct kulp_op *op)
 	return fi_writemsg(q->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE |
 			   (rma->has_imm ? FI_REMOTE_CQ_DATA : 0));
 }
+EXPORT_SYMBOL_NS_GPL(kulp_rma_post, KOFI_ULP);
 
 void kulp_rma_submit(struct kulp_queue *q, struct kulp_rma *rma)
 {
