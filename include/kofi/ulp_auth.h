@@ -164,8 +164,8 @@ struct kulp_shake {
  * @nkeys: number of @keys; 0 if the client needs no secret; negative for an unknown client, who
  *	must not learn that it is unknown
  *
- * For secrets that don't exist the MAC is random, so that a stranger learns neither the names of
- * clients nor how many secrets one has.
+ * For secrets that don't exist the MAC is that of a random key, so that a stranger learns neither
+ * the names of clients nor how many secrets one has, also not from the time that the answer takes.
  * Context: Process; doesn't allocate.
  * Return: 0 or a negative errno.
  */
@@ -178,6 +178,8 @@ int kulp_challenge_make(struct kulp_shake *shake, struct kulp_key *const keys[KU
  * @keys: as for kulp_challenge_make()
  * @nkeys: as for kulp_challenge_make()
  * @mac: what the client sent
+ *
+ * This takes the same time for all clients that need a proof.
  * Context: Process; doesn't allocate.
  * Return: index of the key that the client knows, 0 if it needs none; -EACCES; or another errno.
  */

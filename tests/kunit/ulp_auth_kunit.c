@@ -4,7 +4,12 @@
  */
 #include <linux/errno.h>
 #include <linux/types.h>
+#include <crypto/hash.h>
 
+/* Count MACs. */
+static unsigned int macs;
+
+#define crypto_shash_final(desc, out)	(macs++, crypto_shash_final(desc, out))
 #include "../../ulp/lib/auth.c"
 
 #include <kunit/test.h>
@@ -319,6 +324,28 @@ static void auth_unknown_client(struct kunit *test)
 	KUNIT_EXPECT_MEMNEQ(test, msg[0].macs[1], msg[1].macs[1], KULP_MAC);
 }
 
+/* An unknown client costs as many MACs as one with secrets, also for a wrong proof. */
+static void auth_same_cost(struct kunit *test)
+{
+	static const int numbers[] = { -1, 1, KULP_SECRETS };
+	u8 wrong[KULP_MAC] = { 1 };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		macs = 0;
+		KUNIT_EXPECT_EQ(test, kulp_challenge_make(&scene.server, scene.keys, numbers[i]),
+				0);
+		KUNIT_EXPECT_EQ_MSG(test, macs, KULP_SECRETS, "%d keys", numbers[i]);
+		macs = 0;
+		KUNIT_EXPECT_EQ(test, proven(numbers[i], wrong), -EACCES);
+		KUNIT_EXPECT_EQ_MSG(test, macs, KULP_SECRETS, "%d keys", numbers[i]);
+	}
+	/* A proof by a random key in place of a secret isn't one. */
+	KUNIT_EXPECT_EQ(test, kulp_shake_mac(&scene.server, kulp_decoys[1], CLIENT, wrong), 0);
+	KUNIT_EXPECT_EQ(test, proven(1, wrong), -EACCES);
+	KUNIT_EXPECT_EQ(test, proven(-1, wrong), -EACCES);
+}
+
 static int check_sent(size_t len)
 {
 	return kulp_challenge_check(&scene.client, scene.sent, len, scene.keys[0]);
@@ -376,6 +403,11 @@ static void auth_proof_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, proven(1, mac), -EACCES);
 }
 
+static void auth_suite_exit(struct kunit_suite *suite)
+{
+	kulp_auth_exit();
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(auth_known),
 	KUNIT_CASE(auth_secrets),
@@ -385,6 +417,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(auth_no_key),
 	KUNIT_CASE(auth_shake),
 	KUNIT_CASE(auth_unknown_client),
+	KUNIT_CASE(auth_same_cost),
 	KUNIT_CASE(auth_challenge_bytes),
 	KUNIT_CASE(auth_proof_bytes),
 	{}
@@ -392,6 +425,7 @@ static struct kunit_case cases[] = {
 
 static struct kunit_suite suite = {
 	.name		= "kofi_ulp_auth",
+	.suite_exit	= auth_suite_exit,
 	.init		= auth_init,
 	.exit		= auth_exit,
 	.test_cases	= cases,

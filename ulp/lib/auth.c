@@ -5,17 +5,26 @@
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uio.h>
 #include <crypto/hash.h>
 #include <kofi/ulp_auth.h>
+#include "auth.h"
 
 /* The algorithms are requested by name, so depmod can't find this dependency itself. */
 MODULE_SOFTDEP("pre: crypto-hmac crypto-sha256");
 
 #define KULP_AUTH_PRINT	"kofi_ulp key"
+
+/*
+ * Random keys in place of a client's secrets that don't exist, so that all clients cost the same
+ * time. They are made with the first secret: without any there is nothing to hide.
+ */
+static DEFINE_MUTEX(kulp_decoys_lock);
+static struct kulp_key *kulp_decoys[KULP_SECRETS];	/* under kulp_decoys_lock, until the end */
 
 static struct kulp_key *kulp_key_make(const u8 *bytes, size_t len)
 {
@@ -40,16 +49,40 @@ static struct kulp_key *kulp_key_make(const u8 *bytes, size_t len)
 	return key;
 }
 
+static int kulp_decoys_make(void)
+{
+	u8 bytes[KULP_SECRET_MIN];
+	struct kulp_key *key;
+	int i, ret = 0;
+
+	mutex_lock(&kulp_decoys_lock);
+	for (i = 0; i < KULP_SECRETS && !ret; i++) {
+		if (kulp_decoys[i])
+			continue;
+		get_random_bytes(bytes, sizeof(bytes));
+		key = kulp_key_make(bytes, sizeof(bytes));
+		if (IS_ERR(key))
+			ret = PTR_ERR(key);
+		else
+			WRITE_ONCE(kulp_decoys[i], key);
+	}
+	mutex_unlock(&kulp_decoys_lock);
+	memzero_explicit(bytes, sizeof(bytes));
+	return ret;
+}
+
 struct kulp_key *kulp_key_new(const char *secret)
 {
 	size_t digits = strlen(secret), len = digits / 2;
 	u8 bytes[KULP_SECRET_MAX];
 	struct kulp_key *key;
+	int ret;
 
 	if (digits % 2 || len < KULP_SECRET_MIN || len > KULP_SECRET_MAX ||
 	    hex2bin(bytes, secret, len))
 		return ERR_PTR(-EINVAL);
-	key = kulp_key_make(bytes, len);
+	ret = kulp_decoys_make();
+	key = ret ? ERR_PTR(ret) : kulp_key_make(bytes, len);
 	memzero_explicit(bytes, sizeof(bytes));
 	return key;
 }
@@ -155,6 +188,19 @@ static int kulp_shake_mac(const struct kulp_shake *shake, const struct kulp_key 
 	return kulp_auth_mac(key, label, parts, ARRAY_SIZE(parts), mac);
 }
 
+/* The MAC by the key of the @i-th secret, also if the client has fewer. */
+static int kulp_shake_mac_of(const struct kulp_shake *shake,
+			     struct kulp_key *const keys[KULP_SECRETS], int nkeys, int i,
+			     const char *label, u8 mac[KULP_MAC])
+{
+	const struct kulp_key *key = i < nkeys ? keys[i] : READ_ONCE(kulp_decoys[i]);
+
+	if (key)
+		return kulp_shake_mac(shake, key, label, mac);
+	get_random_bytes(mac, KULP_MAC);
+	return 0;
+}
+
 int kulp_challenge_make(struct kulp_shake *shake, struct kulp_key *const keys[KULP_SECRETS],
 			int nkeys)
 {
@@ -165,11 +211,7 @@ int kulp_challenge_make(struct kulp_shake *shake, struct kulp_key *const keys[KU
 	get_random_bytes(msg.nonce, sizeof(msg.nonce));
 	kulp_build(shake->proto, shake->challenge_type, &shake->challenge, &msg, NULL, 0);
 	for (i = 0; i < KULP_SECRETS && msg.auth; i++) {
-		if (i >= nkeys) {
-			get_random_bytes(msg.macs[i], KULP_MAC);
-			continue;
-		}
-		ret = kulp_shake_mac(shake, keys[i], shake->server, msg.macs[i]);
+		ret = kulp_shake_mac_of(shake, keys, nkeys, i, shake->server, msg.macs[i]);
 		if (ret)
 			return ret;
 	}
@@ -181,19 +223,19 @@ EXPORT_SYMBOL_NS_GPL(kulp_challenge_make, KOFI_ULP);
 int kulp_proof_check(const struct kulp_shake *shake, struct kulp_key *const keys[KULP_SECRETS],
 		     int nkeys, const u8 mac[KULP_MAC])
 {
+	int i, ret, known = -EACCES;
 	u8 right[KULP_MAC] = {};
-	int i, ret;
 
 	if (!nkeys)
 		return kulp_auth_equal(right, mac) ? 0 : -EACCES;
-	for (i = 0; i < nkeys; i++) {
-		ret = kulp_shake_mac(shake, keys[i], shake->client, right);
+	for (i = 0; i < KULP_SECRETS; i++) {
+		ret = kulp_shake_mac_of(shake, keys, nkeys, i, shake->client, right);
 		if (ret)
 			return ret;
-		if (kulp_auth_equal(right, mac))
-			return i;
+		if (kulp_auth_equal(right, mac) && i < nkeys)
+			known = i;
 	}
-	return -EACCES;
+	return known;
 }
 EXPORT_SYMBOL_NS_GPL(kulp_proof_check, KOFI_ULP);
 
@@ -237,3 +279,13 @@ int kulp_proof_make(const struct kulp_shake *shake, const struct kulp_key *key,
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(kulp_proof_make, KOFI_ULP);
+
+void kulp_auth_exit(void)
+{
+	int i;
+
+	for (i = 0; i < KULP_SECRETS; i++) {
+		kulp_key_put(kulp_decoys[i]);
+		kulp_decoys[i] = NULL;
+	}
+}

@@ -19,6 +19,7 @@
 #include <linux/uio.h>
 #include <kofi/cm.h>
 #include <kofi/ulp.h>
+#include "auth.h"
 
 static_assert(KULP_ADDR_MAX >= FI_ADDR_MAX);
 
@@ -836,6 +837,7 @@ module_init(kulp_init);
 
 static void __exit kulp_exit(void)
 {
+	kulp_auth_exit();
 	destroy_workqueue(kulp_wq);
 }
 module_exit(kulp_exit);
