@@ -182,12 +182,20 @@ serve_one()
 	port_up disk0 "$@"
 }
 
+# disabled DIRECTORY: disable a port or export, and wait until its sessions have ended
+disabled()
+{
+	until echo 0 2> /dev/null > "$1/enable"; do
+		[ -e "$1/enable" ] || return
+	done
+}
+
 # serve_none: remove all ports and exports
 serve_none()
 {
 	for port_dir in "$CONFIG"/ports/*; do
 		[ -d "$port_dir" ] || continue
-		echo 0 > "$port_dir/enable"
+		disabled "$port_dir"
 		for link in "$port_dir"/exports/*; do
 			[ ! -L "$link" ] || rm "$link"
 		done
@@ -195,7 +203,7 @@ serve_none()
 	done
 	for export_dir in "$CONFIG"/exports/*; do
 		[ -d "$export_dir" ] || continue
-		echo 0 > "$export_dir/enable"
+		disabled "$export_dir"
 		for client in "$export_dir"/clients/*; do
 			[ ! -d "$client" ] || rmdir "$client"
 		done

@@ -200,6 +200,23 @@ class Restore(Case):
             self.restore(self.wanted)
         self.assertEqual(order, ["exports/disk0/enable"])
 
+    def test_it_waits_for_sessions_that_end_slowly(self):
+        left = 3
+        real = tool.write
+
+        def write(value, *path):
+            nonlocal left
+            if path == ("exports", "disk0", "enable") and value is False and left:
+                left -= 1
+                raise tool.Problem(errno.EINPROGRESS, "disk0")
+            if path == ("ports", "1", "enable") and value is True:
+                raise tool.Problem(errno.EIO, "port")
+            real(value, *path)
+        with unittest.mock.patch.object(tool, "write", write):
+            self.restore(self.wanted)
+        self.assertEqual(left, 0)
+        self.assertFalse(list((self.config / "exports").glob("*")))
+
     def test_an_epoch_is_restored_once(self):
         uuid = self.wanted["exports"]["disk0"]["uuid"]
         epochs = self.top / "epochs"

@@ -14,6 +14,7 @@
 #define KBS_CLIENT_SESSIONS	16
 #define KBS_MEMORY		SZ_32M
 #define KBS_KEEP_ALIVE		60000	/* ms */
+#define KBS_DISABLE_S		5	/* longest wait of a write of 0 to enable */
 
 static struct kbs_conf *to_kbs_conf(struct config_item *item)
 {
@@ -165,14 +166,19 @@ static void kbs_conf_close(struct kbs_conf *conf)
 }
 
 /*
- * The store may hang, so waiting is killable. The user may then disable the export or port, which
- * may still have sessions, again.
+ * The store may hang, so waiting is killable. It is also limited: during a write of an attribute
+ * configfs lets nobody remove the directory, and whoever tries keeps others from all directories
+ * beside it. The user may disable the export or port, which may still have sessions, again.
  */
 static int kbs_conf_disable(struct kbs_conf *conf)
 {
+	long ret;
+
 	kbs_conf_stop(conf);
-	if (wait_event_killable(kbs_wait, !READ_ONCE(conf->nsessions)))
-		return -EINTR;
+	ret = wait_event_killable_timeout(kbs_wait, !READ_ONCE(conf->nsessions),
+					  KBS_DISABLE_S * HZ);
+	if (ret <= 0)
+		return ret ? -EINTR : -EINPROGRESS;
 	kbs_conf_close(conf);
 	return 0;
 }
