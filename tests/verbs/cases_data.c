@@ -317,6 +317,28 @@ static void ud_lost(struct ct *ct)
 	EXPECT_EQ(ct, status, IB_WC_SUCCESS);
 }
 
+/* Neither what found no receive nor what has another key arrives, then or later. */
+static void ud_dropped(struct ct *ct)
+{
+	const struct req req = { .op = IB_WR_SEND, .len = 8 };
+	struct req other = req;
+	enum ib_wc_status status;
+	struct ib_wc wc;
+
+	other.qkey = ct->b.qkey + 1;
+	EXPECT_EQ(ct, status_of(ct, &req, &status), 0);
+	msleep(50);
+	EXPECT_EQ(ct, ep_recv(&ct->b, EP_RX, 4096, 0xb), 0);
+	EXPECT_EQ(ct, status_of(ct, &other, &status), 0);
+	EXPECT_EQ(ct, status, IB_WC_SUCCESS);
+	EXPECT(ct, !ep_wait(&ct->b, &wc, 200));
+	EXPECT_EQ(ct, status_of(ct, &req, &status), 0);
+	if (!EXPECT(ct, ep_wait(&ct->b, &wc, WAIT_MS)))
+		return;
+	EXPECT_EQ(ct, wc.status, IB_WC_SUCCESS);
+	EXPECT_EQ(ct, wc.wr_id, 0xb);
+}
+
 #define SLOT		512
 #define SLOTS		32
 
@@ -474,6 +496,7 @@ const struct test_case data_cases[] = {
 	  .two_devices = true },
 	{ "ud_send", ud_send, BOTH, { .type = IB_QPT_UD } },
 	{ "ud_lost", ud_lost, DEVICE, { .type = IB_QPT_UD } },
+	{ "ud_dropped", ud_dropped, DEVICE, { .type = IB_QPT_UD } },
 	{ "many_messages", many_messages, BOTH, { .rnr_retry = 7 } },
 	{ }
 };
