@@ -28,6 +28,15 @@ u32 kefa_atomic_room(u32 mtu)
 				  KEFA_IOV_MAX, 0);
 }
 
+/*
+ * Return: whether elements are longer than those for which libfabric's targets have functions. They
+ * don't check that they have one.
+ */
+static bool kefa_atomic_wide(u32 datatype)
+{
+	return kofi_arith_size(datatype) > sizeof(u64);
+}
+
 /**
  * kefa_rdm_query_atomic() - get the limits of an atomic operation
  * @domain: the domain
@@ -36,7 +45,7 @@ u32 kefa_atomic_room(u32 mtu)
  * @attr: takes the limits
  * @flags: FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC, or 0
  *
- * Serves as fi_ops_domain.query_atomic. libfabric has no elements of 128 bits on this fabric.
+ * Serves as fi_ops_domain.query_atomic. There are no elements of 16 bytes on this fabric.
  *
  * Context: Any.
  * Return: 0, or -EOPNOTSUPP.
@@ -46,7 +55,7 @@ int kefa_rdm_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, 
 {
 	const struct kefa_domain *dom = to_kefa_domain(domain);
 
-	if (!READ_ONCE(dom->atomic) || datatype >= FI_INT128)
+	if (!READ_ONCE(dom->atomic) || kefa_atomic_wide(datatype))
 		return -EOPNOTSUPP;
 	return kofi_arith_query(datatype, op, flags, kefa_atomic_room(dom->dev->mtu), attr);
 }
@@ -104,7 +113,7 @@ int kefa_atomic_check(const struct kefa_rdm *rdm, const struct kofi_req *req)
 	size_t len;
 	int ret;
 
-	if (areq->datatype >= FI_INT128)
+	if (kefa_atomic_wide(areq->datatype))
 		return -EOPNOTSUPP;
 	ret = kofi_atomic_check(areq, KEFA_IOV_MAX, kefa_atomic_room(rdm->ep.dom->dev->mtu), &len);
 	if (ret)
