@@ -144,8 +144,11 @@ int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 		hq->cq = NULL;
 		return ret;
 	}
-	/* Q_Keys with the highest bit set are privileged. */
-	hq->qkey = get_random_u32() & 0x7fffffff;
+	/*
+	 * Q_Keys with the highest bit set are privileged. libfabric up to 2.1 sends datagrams with
+	 * 0, even if the address has another one.
+	 */
+	hq->qkey = attr->ud ? 0 : get_random_u32() & 0x7fffffff;
 	hq->qpn = hq->qp->qp_num;
 	return kefa_hw_start(hq, attr->rnr_retry);
 }
