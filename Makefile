@@ -24,7 +24,8 @@ HAS_KEY = $(filter pkcs11:%,$(KEY))$(and $(KEY),$(wildcard $(filter /%,$(KEY)) $
 # libfabric of Debian 12, which the host has, of Debian 13, and of Debian testing.
 INTEROP_TESTS = efasim-pci efasim-pci-user efasim-pci-pair efasim-pci-verbs rdm-versions \
 	rdm-versions-new rdm-libfabric rdm-libfabric-2 rdm-libfabric-new rdm-protocols \
-	rdm-protocols-2 rdm-protocols-new rdm-rma rdm-rma-2 rdm-unsolicited-2
+	rdm-protocols-2 rdm-protocols-new rdm-rma rdm-rma-2 rdm-unsolicited-2 \
+	rdm-dgram rdm-dgram-2
 
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 

@@ -7,6 +7,10 @@
  *
  * A tagged message is sent back with its tag, and with FI_DELIVERY_COMPLETE if the tag has the bit
  * ECHO_DC. While the parameter hold is 1 no receives are posted, so messages are unexpected.
+ *
+ * With the parameter dgram messages are datagrams. They have no source, so they are sent back to
+ * the parameter peer. A text that is written to the parameter ask is sent there first, and must
+ * come back.
  */
 #define pr_fmt(fmt) "kofi_echo: " fmt
 
@@ -23,6 +27,7 @@
 
 #define ECHO_HELLO	0x48454c4c4fULL
 #define ECHO_DC		BIT_ULL(62)
+#define ECHO_ROOM	64	/* for the prefix of a message */
 
 static char *domain_name;
 module_param_named(domain, domain_name, charp, 0444);
@@ -38,7 +43,11 @@ MODULE_PARM_DESC(max_size, "longest message, in bytes");
 
 static unsigned int nslots = 64;
 module_param_named(slots, nslots, uint, 0444);
-MODULE_PARM_DESC(slots, "number of buffers; every other one is for tagged messages");
+MODULE_PARM_DESC(slots, "number of buffers; without dgram every other one is for tagged messages");
+
+static bool dgram;
+module_param(dgram, bool, 0444);
+MODULE_PARM_DESC(dgram, "the endpoint is one of datagrams");
 
 static bool hold;
 module_param(hold, bool, 0644);
@@ -69,6 +78,10 @@ struct echo_slot {
 };
 
 static struct echo_slot *slots;
+static struct echo_slot ask;	/* of echo_ask(), which sets the state if it is ECHO_IDLE */
+static bool asking;
+static int answer;
+static DECLARE_COMPLETION(answered);
 static struct fi_info *info;
 static struct fid_fabric *fabric;
 static struct fid_domain *domain;
@@ -76,11 +89,12 @@ static struct fid_av *av;
 static struct fid_cq *cq;
 static struct fid_ep *ep;
 static struct task_struct *task;
+static u32 prefix;	/* bytes in front of a message */
+static fi_addr_t last_peer = FI_ADDR_NOTAVAIL;
 
 static int echo_set_peer(const char *val, const struct kernel_param *kp)
 {
 	struct fi_efa_addr addr;
-	fi_addr_t to;
 
 	if (!av)
 		return -ENODEV;
@@ -88,7 +102,7 @@ static int echo_set_peer(const char *val, const struct kernel_param *kp)
 		return -EINVAL;
 	/* The sender uses this field for a pointer. */
 	addr.reserved = 0;
-	return fi_av_insert(av, &addr, 1, &to, 0, NULL) == 1 ? 0 : -EINVAL;
+	return fi_av_insert(av, &addr, 1, &last_peer, 0, NULL) == 1 ? 0 : -EINVAL;
 }
 
 static const struct kernel_param_ops echo_peer_ops = {
@@ -97,11 +111,42 @@ static const struct kernel_param_ops echo_peer_ops = {
 module_param_cb(peer, &echo_peer_ops, NULL, 0200);
 MODULE_PARM_DESC(peer, "address of a client that sends no ECHO_HELLO, in hexadecimal");
 
+/* Send a message, and wait for the same one. */
+static int echo_ask(const char *val, const struct kernel_param *kp)
+{
+	const size_t len = strlen(val);
+
+	if (!task || last_peer == FI_ADDR_NOTAVAIL)
+		return -ENODEV;
+	if (!dgram || !len || len > max_size)
+		return -EINVAL;
+	/* Pairs with echo_done(): the buffer isn't used any more. */
+	if (smp_load_acquire(&ask.state) != ECHO_IDLE)
+		return -EBUSY;
+	memcpy(ask.buf + prefix, val, len);
+	ask.len = prefix + len;
+	ask.to = last_peer;
+	reinit_completion(&answered);
+	WRITE_ONCE(asking, true);
+	/* Pairs with echo_go(). */
+	smp_store_release(&ask.state, ECHO_READY);
+	if (wait_for_completion_timeout(&answered, 10 * HZ))
+		return answer;
+	WRITE_ONCE(asking, false);
+	return -ETIMEDOUT;
+}
+
+static const struct kernel_param_ops echo_ask_ops = {
+	.set	= echo_ask,
+};
+module_param_cb(ask, &echo_ask_ops, NULL, 0200);
+MODULE_PARM_DESC(ask, "a datagram to send; returns an error unless the same one comes back");
+
 static ssize_t echo_receive(struct echo_slot *slot)
 {
 	if (slot->tagged)
 		return fi_trecv(ep, slot->buf, max_size, NULL, FI_ADDR_UNSPEC, 0, U64_MAX, slot);
-	return fi_recv(ep, slot->buf, max_size, NULL, FI_ADDR_UNSPEC, slot);
+	return fi_recv(ep, slot->buf, prefix + max_size, NULL, FI_ADDR_UNSPEC, slot);
 }
 
 static ssize_t echo_send(struct echo_slot *slot)
@@ -119,8 +164,11 @@ static void echo_go(struct echo_slot *slot)
 {
 	ssize_t ret = -EAGAIN;
 
-	switch (slot->state) {
+	/* Pairs with echo_ask(). */
+	switch (smp_load_acquire(&slot->state)) {
 	case ECHO_IDLE:
+		if (slot == &ask)
+			return;
 		if (!READ_ONCE(hold))
 			ret = echo_receive(slot);
 		if (!ret)
@@ -159,9 +207,21 @@ static void echo_done(const struct fi_cq_tagged_entry *entry, fi_addr_t src)
 {
 	struct echo_slot *slot = entry->op_context;
 
+	if (dgram)
+		src = READ_ONCE(last_peer);
 	if (entry->flags & FI_SEND) {
-		slot->state = ECHO_IDLE;
+		/* Pairs with echo_ask(). */
+		smp_store_release(&slot->state, ECHO_IDLE);
 		echoed++;
+		return;
+	}
+	if (READ_ONCE(asking)) {
+		WRITE_ONCE(asking, false);
+		answer = entry->len == ask.len &&
+			 !memcmp(slot->buf + prefix, ask.buf + prefix, ask.len - prefix) ?
+			 0 : -EILSEQ;
+		slot->state = ECHO_IDLE;
+		complete(&answered);
 		return;
 	}
 	slot->len = entry->len;
@@ -201,6 +261,7 @@ static int echo_thread(void *unused)
 	while (!kthread_should_stop()) {
 		for (i = 0; i < nslots; i++)
 			echo_go(&slots[i]);
+		echo_go(&ask);
 		ret = fi_cq_sreadfrom(cq, &entry, 1, &src, NULL, 20);
 		if (ret == 1)
 			echo_done(&entry, src);
@@ -228,6 +289,7 @@ static void echo_close(void)
 	for (i = 0; slots && i < nslots; i++)
 		kvfree(slots[i].buf);
 	kfree(slots);
+	kvfree(ask.buf);
 }
 
 static int echo_open(void)
@@ -243,10 +305,15 @@ static int echo_open(void)
 	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, FI_EFA_FABRIC, domain_name);
 	if (!hints)
 		return -ENOMEM;
-	hints->caps = FI_MSG | FI_TAGGED | FI_SOURCE;
+	hints->caps = dgram ? FI_MSG : FI_MSG | FI_TAGGED | FI_SOURCE;
+	hints->mode = FI_MSG_PREFIX;
+	hints->ep_attr->type = dgram ? FI_EP_DGRAM : FI_EP_RDM;
 	ret = fi_getinfo(fi_version(), NULL, NULL, 0, hints, &info);
 	fi_freeinfo(hints);
-	return ret ?: fi_fabric(info->fabric_attr, &fabric, NULL) ?:
+	if (ret)
+		return ret;
+	prefix = info->ep_attr->msg_prefix_size;
+	return fi_fabric(info->fabric_attr, &fabric, NULL) ?:
 	       fi_domain(fabric, info, &domain, NULL) ?:
 	       fi_av_open(domain, &av_attr, &av, NULL) ?:
 	       fi_cq_open(domain, &cq_attr, &cq, NULL) ?:
@@ -267,14 +334,16 @@ static int __init echo_init(void)
 	if (!slots)
 		return -ENOMEM;
 	for (i = 0; i < nslots; i++) {
-		slots[i].tagged = i & 1;
-		slots[i].buf = kvmalloc(max_size, GFP_KERNEL);
+		slots[i].tagged = !dgram && i & 1;
+		slots[i].buf = kvmalloc(max_size + ECHO_ROOM, GFP_KERNEL);
 		if (!slots[i].buf) {
 			ret = -ENOMEM;
 			goto err;
 		}
 	}
-	ret = echo_open() ?: fi_getname(&ep->fid, &name, &len);
+	ask.buf = kvmalloc(max_size + ECHO_ROOM, GFP_KERNEL);
+	ret = ask.buf ? echo_open() : -ENOMEM;
+	ret = ret ?: fi_getname(&ep->fid, &name, &len);
 	if (ret)
 		goto err;
 	bin2hex(name_hex, &name, sizeof(name));
