@@ -25,7 +25,7 @@ HAS_KEY = $(filter pkcs11:%,$(KEY))$(and $(KEY),$(wildcard $(filter /%,$(KEY)) $
 INTEROP_TESTS = efasim-pci efasim-pci-user efasim-pci-pair efasim-pci-verbs rdm-versions \
 	rdm-versions-new rdm-libfabric rdm-libfabric-2 rdm-libfabric-new rdm-protocols \
 	rdm-protocols-2 rdm-protocols-new rdm-rma rdm-rma-2 rdm-unsolicited-2 \
-	rdm-dgram rdm-dgram-2
+	rdm-atomics rdm-atomics-2 rdm-dgram rdm-dgram-2
 
 KOFIBLK_TESTS = $(basename $(notdir $(wildcard tests/qemu/guest/kofiblk*.sh)))
 

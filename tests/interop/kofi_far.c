@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The kernel's side of the tests of reads and writes with libfabric: a region of which the
- * parameter region has the remote address and the key, and that a client reads and writes as it
- * likes.
+ * The kernel's side of the tests of reads, writes and atomic operations with libfabric: a region
+ * that a client accesses as it likes. The parameter region has its remote address and its key.
  *
  * A client writes its address to the parameter peer. The kernel reads or writes the client's memory
  * if that is asked for by the parameter go, as "OPERATION OFFSET LEN ADDR KEY": its own memory is
- * the region's at that offset. The client must make progress meanwhile, so another process writes
- * the parameter, which returns the result.
+ * the region's at that offset. Atomic operations are "OPERATION OFFSET COUNT ADDR KEY TYPE OP": the
+ * values to compare with are FAR_PART after the operands, and the old values FAR_PART after these.
+ * The client must make progress meanwhile, so another process writes the parameter, which returns
+ * the result.
  */
 #define pr_fmt(fmt) "kofi_far: " fmt
 
@@ -17,6 +18,7 @@
 #include <linux/mutex.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
+#include <kofi/atomic.h>
 #include <kofi/cm.h>
 #include <kofi/domain.h>
 #include <kofi/efa_ext.h>
@@ -25,6 +27,7 @@
 #include <kofi/rma.h>
 
 #define FAR_PATIENCE	(120 * HZ)
+#define FAR_PART	SZ_16K
 
 static char *domain_name;
 module_param_named(domain, domain_name, charp, 0444);
@@ -38,9 +41,9 @@ static unsigned int size = SZ_1M;
 module_param(size, uint, 0444);
 MODULE_PARM_DESC(size, "size of the region in bytes");
 
-static char region[40];
+static char region[60];
 module_param_string(region, region, sizeof(region), 0444);
-MODULE_PARM_DESC(region, "remote address and key of the region (read only)");
+MODULE_PARM_DESC(region, "remote address and key of the region, and the longest atomic operation (read only)");
 
 static unsigned int told, strange, failed;
 static unsigned long last;
@@ -55,14 +58,18 @@ MODULE_PARM_DESC(failed, "number of the kernel's operations that failed (read on
 
 /**
  * struct far_op - an operation of the kernel
- * @local: the kernel's memory
- * @rma: the client's memory
+ * @local: the kernel's memory; of an atomic operation only the address counts
+ * @rma: the client's memory; of an atomic operation the length is the number of elements
+ * @type: type of an atomic operation
+ * @op: the atomic operation
  * @err: positive errno
  * @done: completed with the operation
  */
 struct far_op {
 	struct kvec		local;
 	struct fi_rma_iov	rma;
+	u32			type;
+	u32			op;
 	int			err;
 	struct completion	done;
 };
@@ -121,14 +128,42 @@ static ssize_t far_post(struct far_op *op, const char *what, fi_addr_t to)
 	return read ? fi_readmsg(ep, &msg, flags) : fi_writemsg(ep, &msg, flags);
 }
 
+/* Return: as a data call; or 1 if there is no such atomic operation. */
+static ssize_t far_post_atomic(struct far_op *op, const char *what, fi_addr_t to)
+{
+	void *local = op->local.iov_base;
+	const struct fi_ioc ioc = { local, op->rma.len }, cmp = { local + FAR_PART, op->rma.len };
+	struct fi_ioc old = { local + 2 * FAR_PART, op->rma.len };
+	const struct fi_rma_ioc rma = { op->rma.addr, op->rma.len, op->rma.key };
+	const struct fi_msg_atomic msg = {
+		.msg_iov = &ioc, .iov_count = 1, .addr = to, .rma_iov = &rma, .rma_iov_count = 1,
+		.datatype = op->type, .op = op->op, .context = op,
+	};
+
+	if (!strcmp(what, "atomic"))
+		return fi_atomicmsg(ep, &msg, FI_COMPLETION);
+	if (!strcmp(what, "atomicdc"))
+		return fi_atomicmsg(ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+	if (!strcmp(what, "fetch"))
+		return fi_fetch_atomicmsg(ep, &msg, &old, NULL, 1, FI_COMPLETION);
+	if (!strcmp(what, "compare"))
+		return fi_compare_atomicmsg(ep, &msg, &cmp, NULL, 1, &old, NULL, 1, FI_COMPLETION);
+	return 1;
+}
+
 static int far_carry_out(struct far_op *op, const char *what, fi_addr_t to)
 {
 	unsigned long end = jiffies + FAR_PATIENCE;
 	ssize_t ret;
 
 	init_completion(&op->done);
-	while ((ret = far_post(op, what, to)) == -EAGAIN && time_before(jiffies, end))
-		schedule_timeout_uninterruptible(1);
+	do {
+		ret = far_post_atomic(op, what, to);
+		if (ret == 1)
+			ret = far_post(op, what, to);
+		if (ret == -EAGAIN)
+			schedule_timeout_uninterruptible(1);
+	} while (ret == -EAGAIN && time_before(jiffies, end));
 	if (ret)
 		return ret;
 	wait_for_completion(&op->done);
@@ -140,19 +175,24 @@ static int far_go(const char *val, const struct kernel_param *kp)
 	unsigned long long off, len, addr, key;
 	struct far_op *op;
 	fi_addr_t to;
+	u32 type = 0, code = 0;
 	char what[16];
-	int ret;
+	int ret, n;
 
 	if (!ep || !memory)
 		return -ENODEV;
-	if (sscanf(val, "%15s %llu %llu %llu %llu", what, &off, &len, &addr, &key) != 5 ||
-	    off > size || len > size - off)
+	n = sscanf(val, "%15s %llu %llu %llu %llu %u %u", what, &off, &len, &addr, &key, &type,
+		   &code);
+	if (n < 5 || off > size || len > size - off ||
+	    (n == 7 && (off + 3 * FAR_PART > size || len > FAR_PART)))
 		return -EINVAL;
 	op = kzalloc(sizeof(*op), GFP_KERNEL);
 	if (!op)
 		return -ENOMEM;
 	op->local = (struct kvec) { memory + off, len };
 	op->rma = (struct fi_rma_iov) { addr, len, key };
+	op->type = type;
+	op->op = code;
 	mutex_lock(&far_lock);
 	to = client;
 	mutex_unlock(&far_lock);
@@ -161,7 +201,8 @@ static int far_go(const char *val, const struct kernel_param *kp)
 	ret = far_carry_out(op, what, to);
 	kernel_param_lock(THIS_MODULE);
 	kfree(op);
-	if (ret) {
+	/* A client may ask for atomic operations that don't exist. */
+	if (ret && ret != -EOPNOTSUPP) {
 		pr_info("%s: %d\n", val, ret);
 		failed++;
 	}
@@ -172,7 +213,7 @@ static const struct kernel_param_ops far_go_ops = {
 	.set	= far_go,
 };
 module_param_cb(go, &far_go_ops, NULL, 0200);
-MODULE_PARM_DESC(go, "OPERATION OFFSET LEN ADDR KEY: read, write or writedata of the client's memory");
+MODULE_PARM_DESC(go, "OPERATION OFFSET LEN ADDR KEY [TYPE OP]: read, write, writedata, atomic, atomicdc, fetch or compare of the client's memory");
 
 static void far_done(const struct fi_cq_data_entry *entry, fi_addr_t src)
 {
@@ -246,7 +287,7 @@ static int far_open(void)
 	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, FI_EFA_FABRIC, domain_name);
 	if (!hints)
 		return -ENOMEM;
-	hints->caps = FI_MSG | FI_RMA | FI_SOURCE;
+	hints->caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_SOURCE;
 	ret = fi_getinfo(fi_version(), NULL, NULL, 0, hints, &info);
 	fi_freeinfo(hints);
 	return ret ?: fi_fabric(info->fabric_attr, &fabric, NULL) ?:
@@ -263,7 +304,7 @@ static int far_open(void)
 static int __init far_init(void)
 {
 	struct fi_efa_addr name;
-	size_t len = sizeof(name);
+	size_t len = sizeof(name), most = 0, most_len = sizeof(most);
 	int ret;
 
 	if (!domain_name)
@@ -271,11 +312,12 @@ static int __init far_init(void)
 	memory = kvzalloc(size, GFP_KERNEL);
 	if (!memory)
 		return -ENOMEM;
-	ret = far_open() ?: fi_getname(&ep->fid, &name, &len);
+	ret = far_open() ?: fi_getname(&ep->fid, &name, &len) ?:
+	      fi_getopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MAX_ATOMIC_SIZE, &most, &most_len);
 	if (ret)
 		goto err;
 	bin2hex(name_hex, &name, sizeof(name));
-	snprintf(region, sizeof(region), "%llu %llu", mr->base_addr, fi_mr_key(mr));
+	snprintf(region, sizeof(region), "%llu %llu %zu", mr->base_addr, fi_mr_key(mr), most);
 	task = kthread_run(far_thread, NULL, "kofi_far");
 	if (!IS_ERR(task))
 		return 0;
@@ -295,7 +337,7 @@ static void __exit far_exit(void)
 }
 module_exit(far_exit);
 
-MODULE_DESCRIPTION("Memory to read and write: the kernel's side of tests with libfabric");
+MODULE_DESCRIPTION("Memory for peers: the kernel's side of tests with libfabric");
 MODULE_AUTHOR("kOFI maintainers");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_VERSION("0.1");
