@@ -69,6 +69,9 @@ static struct scene {
 	bool			full;		/* the device has messages to a dead server */
 	unsigned int		old_nonces;	/* proofs with a nonce of an earlier session */
 	bool			deaf;		/* the server's endpoints don't answer */
+	bool			parts;		/* the server stops while endpoints are proved */
+	bool			leaves;		/* the server stops when both sides are ready */
+	bool			removed;	/* the device goes before the server answers */
 	struct task_struct	*updater;	/* the latest task that updated the disk */
 } *scene;
 
@@ -141,11 +144,17 @@ int kcm_connect(const struct kcm_config *config, const struct kcm_client *client
 	    addrs.count != scene->hello.limits.queues || strcmp(client->name, "client") ||
 	    strcmp(client->instance, "disk"))
 		end.err = -EBADMSG;
+	if (scene->removed) {
+		kbc_session_fail(context, -ENODEV);
+		return 0;
+	}
 	if (!end.err)
 		end.err = accept(s);
 	if (!end.err) {
 		s->seen = true;
 		config->ops->live(s);
+		if (scene->leaves)
+			say_bye(true, true);
 	} else if (end.final) {
 		stop(&end);
 	} else {
@@ -281,6 +290,8 @@ void kbc_prove(struct kbc_queue *kq)
 	scene->old_nonces += kq->cmd_nonce || !kq->reply_nonce;
 	if (!scene->deaf)
 		kq->cmd_nonce = scene->proves;
+	if (scene->parts)
+		say_bye(true, true);
 }
 
 void kbc_each_tag(struct kbc_disk *d, void (*fn)(struct kbc_queue *kq, struct kbc_tag *tag))
@@ -660,6 +671,73 @@ static void losses(struct kunit *test)
 	kbc_disconnect(d);
 }
 
+/* Write in a session that ends without a flush. */
+static void wrote(struct kunit *test)
+{
+	struct kbc_disk *d = &scene->d;
+
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	kbc_epoch_wrote(&d->epoch);
+	lose(-ECONNRESET);
+	KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
+	kbc_disconnect(d);
+}
+
+/* The server reopens its store. Return: whether a loss is noted, which is accepted. */
+static bool lost_by_reopening(struct kunit *test)
+{
+	struct kbc_disk *d = &scene->d;
+	bool lost;
+
+	scene->accept.epoch++;
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	lost = d->epoch.lost;
+	kbc_epoch_accept(&d->epoch);
+	lose(-ECONNRESET);
+	KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
+	kbc_disconnect(d);
+	return lost;
+}
+
+/* A server that stops during set-up has flushed what it has open now, and no other session's. */
+static void flushed_too_early(struct kunit *test)
+{
+	struct kbc_disk *d = &scene->d;
+
+	/* It has crashed since the writes. */
+	wrote(test);
+	scene->parts = true;
+	scene->accept.epoch++;
+	KUNIT_EXPECT_EQ(test, kbc_connect(d), -ECONNABORTED);
+	scene->parts = false;
+	KUNIT_EXPECT_TRUE(test, lost_by_reopening(test));
+	/* It still has the store open that it had then. */
+	wrote(test);
+	scene->parts = true;
+	KUNIT_EXPECT_EQ(test, kbc_connect(d), -ECONNABORTED);
+	scene->parts = false;
+	KUNIT_EXPECT_FALSE(test, lost_by_reopening(test));
+	/* It was before the writes. */
+	scene->leaves = true;
+	KUNIT_EXPECT_EQ(test, kbc_connect(d), -ECONNABORTED);
+	scene->leaves = false;
+	wrote(test);
+	KUNIT_EXPECT_TRUE(test, lost_by_reopening(test));
+}
+
+/* The thread waits for the server's answer no longer if its own device goes. */
+static void removed_during_set_up(struct kunit *test)
+{
+	struct kbc_disk *d = &scene->d;
+
+	scene->removed = true;
+	KUNIT_EXPECT_EQ(test, kbc_connect(d), -ENODEV);
+	KUNIT_EXPECT_EQ(test, scene->byes, 1U);
+	scene->removed = false;
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	kbc_disconnect(d);
+}
+
 /* --- what a server may grant --- */
 
 /* Return: the error of a session with what @scene->accept says, which is restored. */
@@ -754,6 +832,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(refusals),
 	KUNIT_CASE(errors),
 	KUNIT_CASE(losses),
+	KUNIT_CASE(flushed_too_early),
+	KUNIT_CASE(removed_during_set_up),
 	KUNIT_CASE(wrong_grants),
 	KUNIT_CASE(limits_nonsense),
 	KUNIT_CASE(used_id),

@@ -196,6 +196,8 @@ int kbc_link_begin(struct kbc_disk *d, const struct kofiblk_limits *limits)
 	link->resized = false;
 	link->ended = false;
 	link->closing = false;
+	/* An earlier attempt may have ended with a BYE before it had a session. */
+	d->session.flushed = false;
 	/* The secret may be replaced at any time. A session keeps the key that it began with. */
 	client.key = kulp_key_get(d->options.key);
 	spin_unlock_bh(&d->lock);
@@ -203,10 +205,11 @@ int kbc_link_begin(struct kbc_disk *d, const struct kofiblk_limits *limits)
 	kulp_key_put(client.key);
 	if (ret)
 		return ret;
-	/* Pairs with kbc_link_live(). */
+	/* Pairs with kbc_link_live(). The device may be removed meanwhile. */
 	wait_event_idle(d->wait, smp_load_acquire(&link->up) || READ_ONCE(link->err) ||
-			READ_ONCE(d->stopping));
-	return READ_ONCE(link->err) ?: READ_ONCE(link->up) ? 0 : -ESHUTDOWN;
+			READ_ONCE(d->failure) || READ_ONCE(d->stopping));
+	ret = READ_ONCE(link->err) ?: READ_ONCE(d->failure);
+	return ret ?: READ_ONCE(link->up) ? 0 : -ESHUTDOWN;
 }
 
 /* End a session, or an attempt, of which nothing runs any more. */

@@ -392,8 +392,12 @@ void kbc_disconnect(struct kbc_disk *d)
 	kbc_unpublish(d);
 	kbc_requests_abort(d);
 	kbc_link_end(d);
-	/* No reply is handled any more, so the flush covered all writes that had a reply. */
-	if (d->session.flushed)
+	/*
+	 * No reply is handled any more, so the flush covered all writes that had a reply. If the
+	 * server stopped during set-up, these were writes of earlier sessions, and it may have
+	 * reopened its store since.
+	 */
+	if (d->session.flushed && d->link.accept.epoch == d->epoch.epoch)
 		kbc_epoch_flushed(&d->epoch);
 	d->session.flushed = false;
 	/* Nobody checks tags of the session any more. */
