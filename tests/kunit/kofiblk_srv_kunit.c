@@ -711,6 +711,59 @@ static void closing_session_lives(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 }
 
+/* Transfers may wait in their lanes at a planned stop. Keep-alive messages are still answered. */
+static void waiting_in_a_planned_stop(struct kunit *test)
+{
+	struct kofiblk_cmd_msg notify = command(KOFIBLK_OP_READ, 2, 1), msg = {
+		.op		= KOFIBLK_OP_KEEP_ALIVE,
+		.session	= SESSION,
+		.id		= KOFIBLK_ID(KOFIBLK_SLOT_KEEP_ALIVE, 1ULL),
+	};
+	struct kulp_op *op;
+	unsigned int i;
+
+	notify.flags = KOFIBLK_CMD_IMM;
+	notify.imm = 5;
+	ask(KOFIBLK_OP_WRITE, 0, 1);
+	ask(KOFIBLK_OP_READ, 1, 1);
+	store_done(test, 0);
+	say(&notify);
+	store_done(test, 0);
+	KUNIT_ASSERT_EQ(test, scene->nrmas, 3U);
+	scene->s.state = KBS_SESSION_PARTING;
+	kbs_session_quiet(&scene->s, KBS_SESSION_CLOSING);
+	for (i = 0; i < 3; i++) {
+		op = &scene->rmas[0]->op;
+		KUNIT_EXPECT_EQ(test, op->post(&scene->queue, op), -ECANCELED);
+		rma_done(test, -ECANCELED);
+		KUNIT_EXPECT_EQ(test, scene->s.state, KBS_SESSION_CLOSING);
+	}
+	nothing_happened(test);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().posted, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
+	say(&msg);
+	replied(test, KOFIBLK_OP_KEEP_ALIVE, msg.id, KULP_STS_OK, 0);
+	reply_arrived(test);
+}
+
+/* Requests whose transfers fail in a planned stop get no reply: the client sends them again. */
+static void lost_in_a_planned_stop(struct kunit *test)
+{
+	static const int errs[] = { -EACCES, -ETIMEDOUT, -ECANCELED };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(errs); i++) {
+		scene->s.state = KBS_SESSION_LIVE;
+		ask(KOFIBLK_OP_WRITE, i, 1);
+		scene->s.state = KBS_SESSION_PARTING;
+		rma_done(test, errs[i]);
+		KUNIT_EXPECT_EQ(test, scene->s.state, KBS_SESSION_ENDING);
+		nothing_happened(test);
+		KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	}
+}
+
 /* --- checksums --- */
 
 static void sum_granted(void)
@@ -904,6 +957,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(tags),
 	KUNIT_CASE(proves),
 	KUNIT_CASE(closing_session_lives),
+	KUNIT_CASE(waiting_in_a_planned_stop),
+	KUNIT_CASE(lost_in_a_planned_stop),
 	KUNIT_CASE(sums_of_writes),
 	KUNIT_CASE(sums_of_inline_writes),
 	KUNIT_CASE(sums_of_commands),

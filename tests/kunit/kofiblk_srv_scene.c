@@ -152,13 +152,15 @@ int kbs_store_zeroes(struct kbs_store *store, u64 offset, u64 bytes, bool nounma
 	return other(offset, bytes);
 }
 
+/* A session that flushes the store at its end isn't stopped before. */
 bool kbs_session_go(struct kbs_session *s, enum kbs_session_state state)
 {
-	bool later = state > s->state;
+	bool parts = s->state == KBS_SESSION_PARTING || s->state == KBS_SESSION_CLOSING;
+	bool may = state > s->state && !(parts && state == KBS_SESSION_STOPPED);
 
-	if (later)
+	if (may)
 		s->state = state;
-	return later;
+	return may;
 }
 
 void kbs_session_stop(struct kbs_session *s, enum kbs_session_state how)

@@ -479,7 +479,17 @@ static void kbs_run_other(struct kbs_req *req)
 
 /* --- data from and to the client --- */
 
-/* After most errors the session ends without further replies: the client sends commands again. */
+/*
+ * End a session without further replies, so that the client sends commands again. kbs_rma_post()
+ * cancels transfers of a session that takes no more commands: nobody gets a reply then, and in a
+ * planned stop keep-alive messages must be answered until the store is flushed.
+ */
+static void kbs_transfer_failed(struct kbs_session *s, int err)
+{
+	if (err != -ECANCELED || kbs_session_works(s))
+		kbs_session_stop(s, KBS_SESSION_ENDING);
+}
+
 static void kbs_posted(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
 {
 	struct kbs_req *req = container_of(op, struct kbs_req, rma.op);
@@ -502,7 +512,7 @@ static void kbs_posted(struct kulp_queue *q, struct kulp_op *op, int err, size_t
 		 */
 		if (op->lane == KULP_LANE_SEND || (op->lane == KULP_LANE_REG && err != -EINVAL &&
 						   err != -EMSGSIZE && err != -EOPNOTSUPP))
-			kbs_session_stop(s, KBS_SESSION_ENDING);
+			kbs_transfer_failed(s, err);
 		kbs_req_end(req, err);
 	}
 }
