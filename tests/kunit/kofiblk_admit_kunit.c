@@ -21,7 +21,7 @@ static void kunit_credits_give(struct kulp_queue *q, u32 n)
 #define kulp_credits_give	kunit_credits_give
 #include "../../ulp/blk/srv_admit.c"
 
-static struct kbs_port port;
+static struct kbs_port port, other_port;
 static struct kbs_export exports[2];
 static struct fi_tx_attr tx = { .size = 512 };
 static struct fi_info info = { .tx_attr = &tx };
@@ -78,7 +78,7 @@ static void refused(struct kunit *test, struct kbs_session *s, int err, const ch
 
 static void gone(struct kbs_session *s)
 {
-	list_del(&s->list);
+	kbs_session_remove(s);
 }
 
 /* For each state, the states that a session goes to when it is told to go to each. */
@@ -262,6 +262,40 @@ static void limits_are_of_proved_names(struct kunit *test)
 	refused(test, session(test, 0, "a", 5), -EBUSY, "too many sessions of this client");
 }
 
+/*
+ * kofi_cm has forgotten sessions that are ending, but they still have threads and memory. Clients
+ * that come with ever more names, and leave, don't get more of them than the limit.
+ */
+static void ending_sessions_count(struct kunit *test)
+{
+	struct kbs_session *a, *b, *other;
+
+	port.max_sessions = 2;
+	a = proved(test, 0, "a", 1);
+	kbs_session_go(a, KBS_SESSION_ENDING);
+	b = proved(test, 0, "b", 1);
+	kbs_session_go(b, KBS_SESSION_ENDING);
+	refused(test, session(test, 0, "c", 1), -EBUSY, "too many sessions");
+	/* A client whose own session ends may come again, which doesn't make room for others. */
+	other = proved(test, 0, "b", 1);
+	refused(test, session(test, 0, "c", 1), -EBUSY, "too many sessions");
+	gone(other);
+	refused(test, session(test, 0, "c", 1), -EBUSY, "too many sessions");
+	/* Of sessions that replace each other, one counts. */
+	other = proved(test, 0, "b", 1);
+	gone(a);
+	a = proved(test, 0, "c", 1);
+	gone(b);
+	refused(test, session(test, 0, "d", 1), -EBUSY, "too many sessions");
+	gone(other);
+	proved(test, 0, "d", 1);
+	/* Another port has its own. */
+	gone(a);
+	a = proved(test, 0, "e", 1);
+	a->port = &other_port;
+	proved(test, 0, "f", 1);
+}
+
 /* Something has changed since the client began its proof. */
 static void barred(struct kunit *test)
 {
@@ -357,6 +391,7 @@ static int admit_init(struct kunit *test)
 	memset(exports, 0, sizeof(exports));
 	port = (struct kbs_port) {
 		.conf.enabled		= true,
+		.max_sessions		= 64,
 		.max_client_sessions	= 16,
 	};
 	return 0;
@@ -371,6 +406,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(little_is_left),
 	KUNIT_CASE(others_stay),
 	KUNIT_CASE(limits_are_of_proved_names),
+	KUNIT_CASE(ending_sessions_count),
 	KUNIT_CASE(barred),
 	KUNIT_CASE(receives_are_shared),
 	{}

@@ -304,7 +304,7 @@ struct kbs_session {
 	/* Under kbs_sessions_lock, as is fabric when it changes */
 	struct list_head	list;
 	u64			turn;		/* serial number */
-	bool			counts;		/* for limits: no other has replaced it */
+	bool			counts;		/* for limits: the latest of its client's host */
 	u32			promised;	/* receives promised on each queue */
 
 	enum kbs_session_state	state;		/* changes under lock; read by all requests */
@@ -353,6 +353,7 @@ extern struct list_head kbs_sessions;
 
 bool kbs_session_go(struct kbs_session *s, enum kbs_session_state state);
 const char *kbs_session_admit(struct kbs_session *s, int *err);
+void kbs_session_remove(struct kbs_session *s);
 bool kbs_session_alone(struct kbs_session *s);
 u32 kbs_session_credits(struct kbs_session *s, u32 want, u32 room);
 void kbs_session_credits_give(struct kbs_session *s);

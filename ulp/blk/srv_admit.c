@@ -58,20 +58,27 @@ static bool kbs_session_kin(const struct kbs_session *s, const struct kbs_sessio
 }
 
 /*
- * Return: whether the client has as many sessions as it may have. Those that the new one replaces
- * don't count. Sessions are counted by client name and export, because a client proves its name for
- * one export only.
+ * Check a new session against the port's limits. Sessions that it replaces don't count, so that a
+ * client can reconnect all its sessions. kofi_cm has the limit of all sessions, too, but forgets a
+ * session when nothing of it is at the store: its thread and memory may stay until the device has
+ * given up a dead client. Sessions are counted by client name and export, because a client proves
+ * its name for one export only. Return: NULL, or why it is refused.
  */
-static bool kbs_session_excess(const struct kbs_session *s)
+static const char *kbs_session_excess(const struct kbs_session *s)
 {
 	const struct kbs_session *other;
-	u32 n = 0;
+	u32 all = 0, own = 0;
 
 	lockdep_assert_held(&kbs_sessions_lock);
-	list_for_each_entry(other, &kbs_sessions, list)
-		n += other->counts && other->port == s->port && kbs_same_client(s, other) &&
-		     !kbs_session_kin(s, other);
-	return n >= s->port->max_client_sessions;
+	list_for_each_entry(other, &kbs_sessions, list) {
+		if (!other->counts || other->port != s->port || kbs_session_kin(s, other))
+			continue;
+		all++;
+		own += kbs_same_client(s, other);
+	}
+	if (own >= s->port->max_client_sessions)
+		return "too many sessions of this client";
+	return all >= s->port->max_sessions ? "too many sessions" : NULL;
 }
 
 static const char *kbs_session_barred(struct kbs_session *s, int *err)
@@ -115,8 +122,7 @@ const char *kbs_session_admit(struct kbs_session *s, int *err)
 	mutex_lock(&kbs_lock);
 	why = kbs_session_barred(s, err);
 	spin_lock_bh(&kbs_sessions_lock);
-	if (!why && kbs_session_excess(s))
-		why = "too many sessions of this client";
+	why = why ?: kbs_session_excess(s);
 	if (!why) {
 		kbs_session_add(s);
 		s->port->conf.nsessions++;
@@ -125,6 +131,24 @@ const char *kbs_session_admit(struct kbs_session *s, int *err)
 	spin_unlock_bh(&kbs_sessions_lock);
 	mutex_unlock(&kbs_lock);
 	return why;
+}
+
+/*
+ * Remove a session from the list. The latest of those that it had replaced, if any is left, counts
+ * again: otherwise a client that replaces a session and leaves could come with ever more names.
+ */
+void kbs_session_remove(struct kbs_session *s)
+{
+	struct kbs_session *old;
+
+	spin_lock_bh(&kbs_sessions_lock);
+	list_del(&s->list);
+	list_for_each_entry_reverse(old, &kbs_sessions, list)
+		if (s->counts && kbs_session_kin(s, old)) {
+			old->counts = true;
+			break;
+		}
+	spin_unlock_bh(&kbs_sessions_lock);
 }
 
 /* Return: whether two sessions of a client have an endpoint in common. */

@@ -351,9 +351,7 @@ static void kbs_session_free(struct kbs_session *s)
 
 static void kbs_session_gone(struct kbs_session *s)
 {
-	spin_lock_bh(&kbs_sessions_lock);
-	list_del(&s->list);
-	spin_unlock_bh(&kbs_sessions_lock);
+	kbs_session_remove(s);
 	mutex_lock(&kbs_lock);
 	WRITE_ONCE(s->port->conf.nsessions, s->port->conf.nsessions - 1);
 	WRITE_ONCE(s->export->conf.nsessions, s->export->conf.nsessions - 1);
