@@ -40,7 +40,7 @@ struct kbs_session;
 extern struct mutex kbs_lock;
 extern const struct kulp_role kbs_role;
 extern struct workqueue_struct *kbs_done_wq;	/* for work that doesn't wait */
-extern struct workqueue_struct *kbs_drop_wq;	/* for work that waits for sessions */
+extern struct workqueue_struct *kbs_drop_wq;	/* for work that waits for sessions or memory */
 
 /* --- srv_store.c: block devices and files --- */
 
@@ -281,6 +281,7 @@ struct kbs_session {
 	u64			id;
 	struct kbs_port		*port;
 	struct kbs_export	*export;
+	struct work_struct	start;		/* starts the thread */
 	struct kcm_session	*cm;		/* until kcm_gone() or kcm_reject(); the thread's */
 	int			end;		/* errno of kcm_ops.stop, or 0 */
 	bool			over;		/* kcm_ops.stop doesn't need the session any more */

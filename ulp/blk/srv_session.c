@@ -416,13 +416,30 @@ static int kbs_session_describe(struct kbs_session *s, const struct kcm_peer *pe
 }
 
 /*
+ * Start a session's thread. kthreadd may wait until memory is written out to a disk, and while
+ * memory is short kofi_cm has one worker for all sessions, one of which may be that disk's.
+ */
+static void kbs_session_start(struct work_struct *work)
+{
+	struct kbs_session *s = container_of(work, struct kbs_session, start);
+	struct task_struct *task;
+
+	atomic_inc(&kbs_threads);
+	task = kthread_run(kbs_session_thread, s, "kofiblk_srv");
+	if (!IS_ERR(task))
+		return;
+	atomic_dec(&kbs_threads);
+	kbs_refuse(s, PTR_ERR(task), "no memory");
+	kbs_session_gone(s);
+}
+
+/*
  * Begin a session, whose client has proved its identity. From a callback of kofi_cm. Return: 0,
  * also if the client was refused; or a negative errno.
  */
 int kbs_session_new(struct kbs_port *port, struct kcm_session *cm, const struct kcm_peer *peer)
 {
-	struct kbs_session *s = kzalloc(sizeof(*s), GFP_KERNEL);
-	struct task_struct *task;
+	struct kbs_session *s = kzalloc(sizeof(*s), GFP_NOIO);
 	const char *why;
 	int ret;
 
@@ -442,13 +459,9 @@ int kbs_session_new(struct kbs_port *port, struct kcm_session *cm, const struct 
 		return 0;
 	}
 	kcm_set_context(cm, s);
-	atomic_inc(&kbs_threads);
-	task = kthread_run(kbs_session_thread, s, "kofiblk_srv");
-	if (!IS_ERR(task))
-		return 0;
-	kbs_session_gone(s);
-	atomic_dec(&kbs_threads);
-	return PTR_ERR(task);
+	INIT_WORK(&s->start, kbs_session_start);
+	queue_work(kbs_drop_wq, &s->start);
+	return 0;
 }
 
 /* kofi_cm has ended a session; from its callback. The thread may free it as soon as it is over. */

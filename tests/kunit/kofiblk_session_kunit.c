@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Sessions of kofiblk's server, from the request of kofi_cm to their end, with their threads. There
+ * are no network, device, store and requests.
+ */
+#define pr_fmt(fmt) "kofiblk_srv: " fmt
+
+#include <kunit/test.h>
+#include <linux/kthread.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+/* Instead of the module's tracepoints. */
+#define KOFIBLK_SRV_TRACE_H
+#define trace_kofiblk_srv_session(...)		do { } while (0)
+#define trace_kofiblk_srv_stray(...)		do { } while (0)
+#define trace_kofiblk_srv_violation(...)	do { } while (0)
+#include "../../ulp/blk/srv.h"
+
+static struct scene {
+	struct kbs_port		port;
+	struct kbs_export	export;
+	struct kbs_squeue	sq;
+	struct kbs_session	*s;		/* once its thread has set it up */
+	int			refused;	/* errno of the refusal */
+	int			no_thread;	/* errno of the next thread */
+	struct task_struct	*starter;	/* the task that has started the latest thread */
+	bool			stops_first;	/* the export is disabled before that */
+	unsigned int		gones;
+} *scene;
+
+static struct task_struct *scene_run(int (*fn)(void *data), void *data)
+{
+	scene->starter = current;
+	if (scene->stops_first)
+		kbs_session_stop(data, KBS_SESSION_PARTING);
+	return scene->no_thread ? ERR_PTR(scene->no_thread) : kthread_run(fn, data, "kunit");
+}
+
+static void scene_credits_give(struct kulp_queue *q, u32 n)
+{
+}
+
+static void scene_peer_put(struct kulp_fabric *f, fi_addr_t peer)
+{
+}
+
+static void scene_fabric_put(struct kulp_fabric *f)
+{
+}
+
+static bool scene_fabric_moves(const struct kulp_fabric *f, unsigned long since)
+{
+	return true;
+}
+
+#undef kthread_run
+#define kthread_run(fn, data, ...)	scene_run(fn, data)
+#define kulp_credits_give		scene_credits_give
+#define kulp_peer_put			scene_peer_put
+#define kulp_fabric_put			scene_fabric_put
+#define kulp_fabric_lost		scene_fabric_put
+#define kulp_fabric_moves		scene_fabric_moves
+#include "../../ulp/blk/srv_admit.c"
+#include "../../ulp/blk/srv_session.c"
+#include "../../ulp/blk/wire.c"
+#include "../../ulp/blk/wire_net.c"
+
+DEFINE_MUTEX(kbs_lock);		/* needed by the server's code */
+DECLARE_WAIT_QUEUE_HEAD(kbs_wait);
+struct workqueue_struct *kbs_drop_wq;
+
+/* --- kofi_cm --- */
+
+/* There is one at a time. */
+struct kcm_session {
+	void	*context;
+};
+
+static struct kcm_session cm;
+
+void kcm_set_context(struct kcm_session *s, void *context)
+{
+	s->context = context;
+}
+
+u64 kcm_id(const struct kcm_session *s)
+{
+	return 1000;
+}
+
+const u8 *kcm_mac_key(const struct kcm_session *s)
+{
+	static const u8 key[KCM_SIP_KEY];
+
+	return key;
+}
+
+int kcm_note(struct kcm_session *s, const void *data, size_t len)
+{
+	return 0;
+}
+
+/* The end of the session, unless it has ended already. */
+void kcm_bye(struct kcm_session *s, enum kcm_reason reason, bool again, const void *data,
+	     size_t len)
+{
+	struct kbs_session *session = s->context;
+
+	if (!session->over)
+		kbs_session_over(session, -ESHUTDOWN);
+}
+
+void kcm_gone(struct kcm_session *s)
+{
+	scene->gones++;
+}
+
+/* --- the rest of the server --- */
+
+struct kbs_export *kbs_port_export(struct kbs_port *port, const char *name)
+{
+	return &scene->export;
+}
+
+bool kbs_export_allows(struct kbs_export *export, const char *client, const struct kulp_key *key)
+{
+	return true;
+}
+
+int kbs_refuse(struct kbs_session *s, int err, const char *why)
+{
+	scene->refused = err;
+	s->cm = NULL;
+	return err;
+}
+
+int kbs_set_up(struct kbs_session *s)
+{
+	s->limits.keep_alive = 60000;
+	s->queues = &scene->sq;
+	s->nqueues = 1;
+	if (!kbs_session_live(s))
+		return kbs_refuse(s, -EBUSY, "stopped");
+	/* Pairs with live(). */
+	smp_store_release(&scene->s, s);
+	wake_up_all(&kbs_wait);
+	return 0;
+}
+
+bool kbs_session_sent(struct kbs_session *s, const struct kulp_queue *q, void *buf,
+		      const struct kofiblk_cmd_msg *msg)
+{
+	return false;
+}
+
+struct kbs_req *kbs_session_command(struct kbs_session *s, const struct kofiblk_cmd_msg *msg)
+{
+	return NULL;
+}
+
+void kbs_req_begin(struct kbs_req *req)
+{
+}
+
+void kbs_squeue_exit(struct kbs_squeue *sq)
+{
+}
+
+void kbs_session_quiet(struct kbs_session *s, enum kbs_session_state state)
+{
+	kbs_session_go(s, state);
+}
+
+void kbs_session_load(struct kbs_session *s, struct kbs_load *load, struct kbs_session_stats *stats)
+{
+	*load = (struct kbs_load) {};
+}
+
+void kbs_session_abort(struct kbs_session *s)
+{
+}
+
+bool kbs_session_untaken(struct kbs_session *s, unsigned long age)
+{
+	return false;
+}
+
+void kbs_mem_trim(struct kbs_session *s)
+{
+}
+
+int kbs_store_flush(struct kbs_store *store)
+{
+	return 0;
+}
+
+bool kbs_store_whole(const struct kbs_store *store)
+{
+	return true;
+}
+
+/* --- steps of cases --- */
+
+/* The request of a client. Return: what the server's callback returns. */
+static int request(void)
+{
+	const struct kofiblk_hello_msg hello = {
+		.limits = {
+			.max_io = SZ_64K, .inline_max = 4096, .keep_alive = 100, .queues = 1,
+			.depth = 8,
+		},
+	};
+	u8 buf[sizeof(struct kofiblk_hello)] __aligned(8);
+	const u8 addr[32] = { 1 }, host[KOFIBLK_HOST] = { 1 };
+	const struct kcm_peer peer = {
+		.name = "client", .instance = "disk", .host = host, .from = "10.0.0.1:1000",
+		.addrs = { FI_ADDR_EFA, sizeof(addr), 1, addr },
+		.priv = buf, .priv_len = kofiblk_build_hello(buf, &hello),
+	};
+
+	return kbs_session_new(&scene->port, &cm, &peer);
+}
+
+/* All threads have ended. */
+static void all_gone(struct kunit *test)
+{
+	flush_workqueue(kbs_drop_wq);
+	kbs_sessions_exit();
+	atomic_set(&kbs_threads, 0);
+	KUNIT_EXPECT_TRUE(test, list_empty(&kbs_sessions));
+	KUNIT_EXPECT_EQ(test, scene->port.conf.nsessions, 0U);
+	KUNIT_EXPECT_EQ(test, scene->export.conf.nsessions, 0U);
+}
+
+/* A session that is live. */
+static struct kbs_session *live(struct kunit *test)
+{
+	scene->s = NULL;
+	KUNIT_ASSERT_EQ(test, request(), 0);
+	flush_workqueue(kbs_drop_wq);
+	/* Pairs with kbs_set_up(). */
+	KUNIT_ASSERT_TRUE(test, wait_event_timeout(kbs_wait, smp_load_acquire(&scene->s), 10 * HZ));
+	return scene->s;
+}
+
+/* --- cases --- */
+
+/* kofi_cm's worker doesn't wait for the memory of a thread, which its other sessions may free. */
+static void started_by_another_task(struct kunit *test)
+{
+	struct kbs_session *s = live(test);
+
+	KUNIT_EXPECT_PTR_NE(test, scene->starter, current);
+	kbs_session_over(s, -ECONNABORTED);
+	all_gone(test);
+	KUNIT_EXPECT_EQ(test, scene->gones, 1U);
+	KUNIT_EXPECT_EQ(test, scene->refused, 0);
+}
+
+/* Its client is told, and may come again. */
+static void no_thread(struct kunit *test)
+{
+	scene->no_thread = -ENOMEM;
+	KUNIT_EXPECT_EQ(test, request(), 0);
+	all_gone(test);
+	KUNIT_EXPECT_EQ(test, scene->refused, -ENOMEM);
+	scene->no_thread = 0;
+	scene->refused = 0;
+	kbs_session_over(live(test), -ECONNABORTED);
+	all_gone(test);
+	KUNIT_EXPECT_EQ(test, scene->refused, 0);
+}
+
+/* An administrator disables the export between the request and the thread. */
+static void stopped_before_it_starts(struct kunit *test)
+{
+	scene->stops_first = true;
+	KUNIT_EXPECT_EQ(test, request(), 0);
+	all_gone(test);
+	KUNIT_EXPECT_EQ(test, scene->refused, -EBUSY);
+	KUNIT_EXPECT_EQ(test, scene->gones, 0U);
+}
+
+static int session_init(struct kunit *test)
+{
+	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, scene);
+	scene->port.conf.enabled = true;
+	scene->export.conf.enabled = true;
+	scene->port.max_sessions = 4;
+	scene->port.max_client_sessions = 4;
+	return 0;
+}
+
+static int session_suite_init(struct kunit_suite *suite)
+{
+	kbs_drop_wq = alloc_workqueue("kunit_drop", WQ_UNBOUND, 0);
+	return kbs_drop_wq ? 0 : -ENOMEM;
+}
+
+static void session_suite_exit(struct kunit_suite *suite)
+{
+	destroy_workqueue(kbs_drop_wq);
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(started_by_another_task),
+	KUNIT_CASE(no_thread),
+	KUNIT_CASE(stopped_before_it_starts),
+	{}
+};
+
+static struct kunit_suite suite = {
+	.name		= "kofiblk_session",
+	.suite_init	= session_suite_init,
+	.suite_exit	= session_suite_exit,
+	.init		= session_init,
+	.test_cases	= cases,
+};
+
+kunit_test_suite(suite);
+
+MODULE_DESCRIPTION("KUnit tests of sessions of kofiblk's server");
+MODULE_AUTHOR("kOFI maintainers");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_IMPORT_NS(KOFI_ULP);
