@@ -6,6 +6,7 @@
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -20,13 +21,14 @@
 static struct scene {
 	struct kbs_port		port;
 	struct kbs_export	export;
-	struct kbs_squeue	sq;
+	struct kbs_squeue	sqs[2];
 	struct kbs_session	*s;		/* once its thread has set it up */
 	int			refused;	/* errno of the refusal */
 	int			no_thread;	/* errno of the next thread */
 	struct task_struct	*starter;	/* the task that has started the latest thread */
 	bool			stops_first;	/* the export is disabled before that */
 	unsigned int		gones;
+	u32			keep_alive;	/* ms */
 } *scene;
 
 static struct task_struct *scene_run(int (*fn)(void *data), void *data)
@@ -74,7 +76,8 @@ struct workqueue_struct *kbs_drop_wq;
 
 /* There is one at a time. */
 struct kcm_session {
-	void	*context;
+	void		*context;
+	unsigned int	heards;
 };
 
 static struct kcm_session cm;
@@ -111,6 +114,11 @@ void kcm_bye(struct kcm_session *s, enum kcm_reason reason, bool again, const vo
 		kbs_session_over(session, -ESHUTDOWN);
 }
 
+void kcm_heard(struct kcm_session *s)
+{
+	s->heards++;
+}
+
 void kcm_gone(struct kcm_session *s)
 {
 	scene->gones++;
@@ -137,9 +145,9 @@ int kbs_refuse(struct kbs_session *s, int err, const char *why)
 
 int kbs_set_up(struct kbs_session *s)
 {
-	s->limits.keep_alive = 60000;
-	s->queues = &scene->sq;
-	s->nqueues = 1;
+	s->limits.keep_alive = scene->keep_alive;
+	s->queues = scene->sqs;
+	s->nqueues = ARRAY_SIZE(scene->sqs);
 	if (!kbs_session_live(s))
 		return kbs_refuse(s, -EBUSY, "stopped");
 	/* Pairs with live(). */
@@ -282,12 +290,35 @@ static void stopped_before_it_starts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->gones, 0U);
 }
 
+/* Messages over the fabric show kofi_cm that the client lives, as long as they come. */
+static void heard_over_the_fabric(struct kunit *test)
+{
+	struct kbs_session *s;
+	unsigned int i, before;
+
+	scene->keep_alive = 1000;
+	cm.heards = 0;
+	s = live(test);
+	for (i = 0; i < 100 && READ_ONCE(cm.heards) < 2; i++) {
+		msleep(20);
+		WRITE_ONCE(scene->sqs[i % 2].heard, jiffies);
+	}
+	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(s));
+	KUNIT_EXPECT_EQ(test, cm.heards, 2U);
+	/* Then it is silent, until it is dead. The last message may still be told. */
+	before = cm.heards;
+	all_gone(test);
+	KUNIT_EXPECT_LE(test, cm.heards, before + 1);
+	KUNIT_EXPECT_EQ(test, scene->gones, 1U);
+}
+
 static int session_init(struct kunit *test)
 {
 	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, scene);
 	scene->port.conf.enabled = true;
 	scene->export.conf.enabled = true;
+	scene->keep_alive = 60000;
 	scene->port.max_sessions = 4;
 	scene->port.max_client_sessions = 4;
 	return 0;
@@ -308,6 +339,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(started_by_another_task),
 	KUNIT_CASE(no_thread),
 	KUNIT_CASE(stopped_before_it_starts),
+	KUNIT_CASE(heard_over_the_fabric),
 	{}
 };
 

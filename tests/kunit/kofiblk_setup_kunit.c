@@ -45,6 +45,7 @@ struct kcm_session {
 	bool			seen;		/* accepted, or at its final end */
 	bool			stopped;	/* kcm_ops.stop was called */
 	unsigned int		gones;
+	unsigned int		heards;
 };
 
 static struct scene {
@@ -66,7 +67,9 @@ static struct scene {
 	struct kofiblk_hello_msg hello;		/* of the client */
 	/* Actions of the client */
 	unsigned int		byes, connects, updates, peers, peers_put, credits, proves, signals;
+	unsigned int		keep_alives;
 	bool			full;		/* the device has messages to a dead server */
+	bool			stuck;		/* and doesn't complete the keep-alive message */
 	unsigned int		old_nonces;	/* proofs with a nonce of an earlier session */
 	bool			deaf;		/* the server's endpoints don't answer */
 	bool			parts;		/* the server stops while endpoints are proved */
@@ -173,6 +176,11 @@ void kcm_disconnect(struct kcm_session *s)
 	s->connected = false;
 }
 
+void kcm_heard(struct kcm_session *s)
+{
+	s->heards++;
+}
+
 void kcm_gone(struct kcm_session *s)
 {
 	s->gones++;
@@ -269,8 +277,19 @@ void kbc_requests_abort(struct kbc_disk *d)
 {
 }
 
+/* The first two are answered, if they are sent. */
 void kbc_keep_alive(struct kbc_disk *d)
 {
+	scene->keep_alives++;
+	if (scene->stuck) {
+		if (scene->keep_alives == 5)
+			lose(-ECONNRESET);
+		return;
+	}
+	d->alive.gen++;
+	d->alive.when = jiffies;
+	if (scene->keep_alives <= 2)
+		d->alive.seen = d->alive.gen;
 }
 
 int kbc_signals_alloc(struct kbc_disk *d)
@@ -622,6 +641,26 @@ static void errors(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kbc_connect(&scene->d), -ENODATA);
 }
 
+/* Each answer over the fabric shows kofi_cm that the server lives, until there are no more. */
+static void heard_over_the_fabric(struct kunit *test)
+{
+	struct kbc_disk *d = &scene->d;
+
+	scene->accept.limits.keep_alive = 100;
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	KUNIT_EXPECT_EQ(test, run(), -ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, scene->keep_alives, 3U);
+	KUNIT_EXPECT_EQ(test, scene->cm.heards, 2U);
+	kbc_disconnect(d);
+	/* Nothing is sent, and kofi_cm sees alone that the server doesn't live. */
+	scene->stuck = true;
+	scene->keep_alives = 0;
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
+	KUNIT_EXPECT_EQ(test, scene->cm.heards, 0U);
+	kbc_disconnect(d);
+}
+
 /* --- lost writes --- */
 
 /* Write, and have the next session begin with another epoch. Return: whether a loss is noted. */
@@ -831,6 +870,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(byes),
 	KUNIT_CASE(refusals),
 	KUNIT_CASE(errors),
+	KUNIT_CASE(heard_over_the_fabric),
 	KUNIT_CASE(losses),
 	KUNIT_CASE(flushed_too_early),
 	KUNIT_CASE(removed_during_set_up),

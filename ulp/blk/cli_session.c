@@ -113,6 +113,7 @@ static int kbc_session_run(struct kbc_disk *d)
 	/* Half of the keep-alive time-out. */
 	unsigned long tick = msecs_to_jiffies(d->session.limits.keep_alive / 2) ?: 1;
 	unsigned long next = jiffies + tick;
+	u64 heard = d->alive.gen;	/* the latest message whose answer kofi_cm was told of */
 	int ret = 0;
 	long left;
 
@@ -122,11 +123,16 @@ static int kbc_session_run(struct kbc_disk *d)
 			ret = kbc_session_wait(d, left);
 			continue;
 		}
-		if (READ_ONCE(d->alive.seen) == d->alive.gen)
+		if (READ_ONCE(d->alive.seen) == d->alive.gen) {
+			/* Once for each answer: if the device is stuck, no message follows. */
+			if (heard != d->alive.gen)
+				kcm_heard(d->link.cm);
+			heard = d->alive.gen;
 			kbc_keep_alive(d);
-		else if (time_after(jiffies, d->alive.when +
-				    msecs_to_jiffies(d->session.limits.keep_alive)))
+		} else if (time_after(jiffies, d->alive.when +
+				      msecs_to_jiffies(d->session.limits.keep_alive))) {
 			ret = -ETIMEDOUT;
+		}
 		next = jiffies + tick;
 	}
 	return ret;

@@ -172,14 +172,18 @@ static void kbs_say_bye(struct kbs_session *s, bool flushed)
 	kcm_bye(s->cm, KCM_BYE_STOPPED, true, buf, kofiblk_build_bye(buf, &msg));
 }
 
-static bool kbs_session_silent(struct kbs_session *s, unsigned long age)
+/* Return: time of the latest new command on any queue, in jiffies. */
+static unsigned long kbs_session_heard(const struct kbs_session *s)
 {
+	unsigned long last = READ_ONCE(s->queues[0].heard), heard;
 	u16 i;
 
-	for (i = 0; i < s->nqueues; i++)
-		if (!time_after(jiffies, READ_ONCE(s->queues[i].heard) + age))
-			return false;
-	return true;
+	for (i = 1; i < s->nqueues; i++) {
+		heard = READ_ONCE(s->queues[i].heard);
+		if (time_after(heard, last))
+			last = heard;
+	}
+	return last;
 }
 
 static const char *kbs_session_cause(const struct kbs_session *s)
@@ -201,6 +205,7 @@ static const char *kbs_session_cause(const struct kbs_session *s)
 static const char *kbs_watch(struct kbs_session *s)
 {
 	const u32 ms = s->limits.keep_alive, tick = clamp(ms / 4, 25U, KBS_WATCH_MS);
+	unsigned long heard = kbs_session_heard(s), before;
 	const char *why = NULL;
 
 	while (!why) {
@@ -211,7 +216,11 @@ static const char *kbs_watch(struct kbs_session *s)
 		/* It fails until the client has said that it is ready. */
 		if (xchg(&s->resize, 0) && kbs_tell_size(s))
 			WRITE_ONCE(s->resize, 1);
-		if (kbs_session_silent(s, msecs_to_jiffies(ms)))
+		before = heard;
+		heard = kbs_session_heard(s);
+		if (heard != before)
+			kcm_heard(s->cm);
+		if (time_after(jiffies, heard + msecs_to_jiffies(ms)))
 			why = "no message from the client within its keep-alive time-out";
 		else if (kbs_session_untaken(s, KBS_TAKE_S * HZ))
 			why = "the client doesn't take its replies or data";
