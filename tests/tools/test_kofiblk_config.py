@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -395,6 +396,88 @@ class Status(Case):
                              check=False)
         self.assertEqual(run.returncode, 0)
         self.assertIn("--json", run.stdout)
+
+
+class Stop(Case):
+    """kofiblk-server stop. A file that can't be written is a directory."""
+
+    def setUp(self):
+        super().setUp()
+        server = TOOL.with_name("kofiblk-server").read_text()
+        for name, value in (("CONFIG", self.config), ("EPOCHS", self.top / "epochs")):
+            server = re.sub(f"^{name}=.*", f"{name}={value}", server, flags=re.MULTILINE)
+        self.commands = self.top / "bin"
+        self.commands.mkdir()
+        # As configfs does, with the directory's attributes.
+        self.command("rmdir", 'exec rm -r "$@"')
+        self.server = self.top / "kofiblk-server"
+        self.server.write_text(server)
+        self.make("ports", "1")
+        self.make("exports", "disk0")
+        (self.config / "exports/disk0/uuid").write_text("uuid\n")
+        (self.config / "exports/disk0/epoch").write_text("0x12\n")
+
+    def command(self, name, text):
+        (self.commands / name).write_text(f"#!/bin/sh\n{text}\n")
+        (self.commands / name).chmod(0o755)
+
+    def stop(self):
+        run = subprocess.run(["sh", self.server, "stop"], stderr=subprocess.PIPE, text=True,
+                             timeout=60, check=False,
+                             env={**os.environ, "PATH": f"{self.commands}:{os.environ['PATH']}"})
+        return run.returncode, run.stderr
+
+    def left(self):
+        return sorted(str(path.relative_to(self.config)) for path in self.config.glob("*/*"))
+
+    def test_everything_is_removed(self):
+        self.assertEqual(self.stop(), (0, ""))
+        self.assertEqual(self.left(), [])
+        self.assertEqual((self.top / "epochs/disk0").read_text(), "uuid 0x12\n")
+        self.assertEqual(self.stop(), (0, ""))
+
+    def test_it_waits_for_sessions_that_end_slowly(self):
+        """The export is disabled at once, and can be written only when its sessions have ended."""
+        enable = self.config / "exports/disk0/enable"
+        enable.unlink()
+        enable.mkdir()
+        self.command("cat", f"""if [ "$1" = exports/disk0/enable ]; then
+    echo >> {self.top}/asked
+    [ "$(wc -l < {self.top}/asked)" -lt 3 ] || {{ rm -r {enable}; : > {enable}; }}
+    echo 0
+else
+    exec /bin/cat "$@"
+fi""")
+        self.assertEqual(self.stop(), (0, ""))
+        self.assertEqual(self.left(), [])
+        self.assertEqual(len((self.top / "asked").read_text()), 3)
+
+    def test_what_is_removed_meanwhile(self):
+        enable = self.config / "exports/disk0/enable"
+        enable.unlink()
+        enable.mkdir()
+        # Somebody else removes the export.
+        self.command("cat", f'[ "$1" = exports/disk0/enable ] && rm -r {enable.parent}; echo 0')
+        self.assertEqual(self.stop(), (0, ""))
+        self.assertEqual(self.left(), [])
+
+    def test_what_cannot_be_disabled(self):
+        """The others are disabled, and so flushed, but nothing is removed."""
+        enable = {name: self.config / name / "enable" for name in ("exports/disk0", "ports/1")}
+        for name, other in zip(enable, reversed(enable)):
+            with self.subTest(name):
+                enable[name].unlink()
+                enable[name].mkdir()
+                enable[other].write_text("1\n")
+                status, err = self.stop()
+                self.assertEqual(status, 1)
+                self.assertIn(f"kofiblk-server: cannot disable {self.config / name}: ", err)
+                self.assertEqual(len(err.splitlines()), 1)
+                self.assertEqual(self.left(), list(enable))
+                self.assertEqual(enable[other].read_text(), "0\n")
+                self.assertFalse((self.top / "epochs").exists())
+                enable[name].rmdir()
+                enable[name].write_text("1\n")
 
 
 if __name__ == "__main__":
