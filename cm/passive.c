@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The handshake of the passive side. */
 #include <linux/export.h>
+#include <linux/printk.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -60,6 +61,11 @@ void kcm_refuse(struct kcm_session *s, int err, bool again, const char *why)
 {
 	struct kcm_reject_msg msg = { .status = kulp_errno_status(err), .again = again };
 
+	/* The ULP doesn't know of the client. Before the proof, anybody could fill the log. */
+	if (s->state == KCM_PROVEN && *why)
+		pr_info_ratelimited("kofi_cm: %s at %s, %s %s: refused: %s\n",
+				    s->shaking->hello.name, s->from, s->shaking->hello.service,
+				    s->shaking->hello.instance, why);
 	if (s->config) {
 		msg.version_min = s->config->version_min;
 		msg.version = s->config->version;

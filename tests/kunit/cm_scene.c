@@ -6,11 +6,15 @@
 #include <net/net_namespace.h>
 #include <kofi/ulp_msg.h>
 
+char cm_logged[512];
+
 static void hasten(struct workqueue_struct *wq, struct delayed_work *work);
 static void built(void);
 
 #define mod_delayed_work(wq, work, delay)	\
 	(hasten(wq, work), (mod_delayed_work)(wq, work, delay))
+#undef pr_info_ratelimited
+#define pr_info_ratelimited(...)	snprintf(cm_logged, sizeof(cm_logged), __VA_ARGS__)
 #define kulp_build(...)	({ size_t __len = (kulp_build)(__VA_ARGS__); built(); __len; })
 
 #include "../../cm/session.c"
@@ -412,6 +416,7 @@ int cm_scene_init(struct kunit *test)
 	cm_adopted = NULL;
 	cm_hasty = NULL;
 	cm_built = NULL;
+	*cm_logged = '\0';
 	return 0;
 }
 

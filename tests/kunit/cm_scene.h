@@ -95,6 +95,8 @@ extern void (*cm_adopted)(struct cm_conn *conn);
 extern struct task_struct *cm_hasty;
 /* Called once, between the building of a message and its queueing, if it is set. */
 extern void (*cm_built)(void);
+/* The latest line of those that are limited in rate, without the limit. */
+extern char cm_logged[512];
 extern struct cm_ulp *cm_passive, *cm_active;
 extern struct kcm_listener *cm_listener;
 

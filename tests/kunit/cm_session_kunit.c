@@ -298,6 +298,8 @@ static void session_predecessor_stays(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, cm_active->end.final);
 	KUNIT_EXPECT_STREQ(test, cm_active->end.why,
 			   "an earlier session of this client hasn't ended");
+	KUNIT_EXPECT_NOT_NULL(test, strstr(cm_logged, "client at"));
+	KUNIT_EXPECT_NOT_NULL(test, strstr(cm_logged, cm_active->end.why));
 	KUNIT_EXPECT_EQ(test, cm_passive->requests, 1U);
 	cm_passive->holds = false;
 	kcm_gone(first);
@@ -448,6 +450,8 @@ static void session_limit(struct kunit *test)
 	}
 	KUNIT_EXPECT_TRUE(test, cm_soon(READ_ONCE(cm_active->faileds) >= 2));
 	KUNIT_EXPECT_EQ(test, cm_active->end.err, -EBUSY);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(cm_logged, "second at"));
+	KUNIT_EXPECT_NOT_NULL(test, strstr(cm_logged, "test disk: refused: too many sessions"));
 	kcm_disconnect(s);
 	KUNIT_EXPECT_TRUE(test, cm_soon(READ_ONCE(cm_active->lives) == 3));
 	kcm_disconnect(other);
