@@ -370,13 +370,22 @@ static void kcm_count_end(const struct kcm_end *end)
 }
 
 /* The client learns only that there was no proof. The reason is for who administers this side. */
-static void kcm_unproven(const struct kcm_session *s)
+static void kcm_unproven(const struct kcm_session *s, int err)
 {
 	const struct kcm_hello_msg *hello = &s->shaking->hello;
+	const char *why = "its secret may differ";
 
+	/* The service, or its network namespace, goes. */
+	if (err == -ESHUTDOWN || err == -ENETDOWN)
+		return;
+	if (err == -EBUSY)
+		why = "its connection made room, as too many had proved nothing";
+	else if (s->shaking->nkeys < 0)
+		why = "it is unknown";
+	else if (err == -ETIMEDOUT)
+		why = "it sent none in time";
 	pr_info_ratelimited("kofi_cm: %s at %s, %s %s: no proof from the client: %s\n", hello->name,
-			    s->from, hello->service, hello->instance, s->shaking->nkeys < 0 ?
-			    "it is unknown" : "its secret may differ");
+			    s->from, hello->service, hello->instance, why);
 }
 
 /**
@@ -412,7 +421,7 @@ void kcm_end(struct kcm_session *s, const struct kcm_end *end)
 		kcm_attempt_over(s, &copy);
 	} else {
 		if (s->state == KCM_CHALLENGED)
-			kcm_unproven(s);
+			kcm_unproven(s, end->err);
 		kcm_part(s);
 	}
 }

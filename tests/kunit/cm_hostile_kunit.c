@@ -284,6 +284,33 @@ static void hostile_auth(struct kunit *test)
 	kulp_key_put(other);
 }
 
+/* Return: the log line about a client that is challenged, and then leaves or is left. */
+static const char *unproven(struct kunit *test, enum kcm_want want)
+{
+	struct player *p = reach(test, KCM_CHALLENGED);
+
+	*cm_logged = '\0';
+	if (want != KCM_WANTS) {
+		kcm_want(p->conn->session[1], want);
+		KUNIT_EXPECT_TRUE(test, cm_soon(closed(p)));
+	}
+	player_free(p);
+	KUNIT_EXPECT_TRUE(test, cm_soon(cm_all_gone()));
+	return cm_logged;
+}
+
+/* The log blames a client's secret only if that may be the reason. */
+static void hostile_unproven(struct kunit *test)
+{
+	cm_listen(test);
+	KUNIT_EXPECT_NOT_NULL(test, strstr(unproven(test, KCM_WANTS), "its secret may differ"));
+	KUNIT_EXPECT_NOT_NULL(test, strstr(unproven(test, KCM_WANT_EVICTED), "made room"));
+	KUNIT_EXPECT_STREQ(test, unproven(test, KCM_WANT_CLOSE), "");
+	cm_passive->known = false;
+	KUNIT_EXPECT_NOT_NULL(test, strstr(unproven(test, KCM_WANTS), "it is unknown"));
+	KUNIT_EXPECT_NOT_NULL(test, strstr(unproven(test, KCM_WANT_EVICTED), "made room"));
+}
+
 /* Each bit of a sealed message matters. */
 static void hostile_bits(struct kunit *test)
 {
@@ -608,6 +635,7 @@ static void hostile_active_matrix(struct kunit *test)
 static struct kunit_case hostile_cases[] = {
 	KUNIT_CASE(hostile_passive_matrix),
 	KUNIT_CASE(hostile_auth),
+	KUNIT_CASE(hostile_unproven),
 	KUNIT_CASE(hostile_bits),
 	KUNIT_CASE(hostile_numbers),
 	KUNIT_CASE(hostile_reflection),
