@@ -312,6 +312,37 @@ static void heard_over_the_fabric(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->gones, 1U);
 }
 
+/* Return: the cause that the log names for the end of a session that is live. */
+static const char *cause(struct kunit *test, int end, bool violated)
+{
+	struct kbs_session *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	spin_lock_init(&s->lock);
+	s->state = KBS_SESSION_LIVE;
+	if (violated)
+		kbs_session_violated(s, "a wrong command");
+	if (end)
+		kbs_session_over(s, end);
+	else
+		kbs_session_stop(s, KBS_SESSION_STOPPED);
+	return kbs_session_cause(s);
+}
+
+static void causes(struct kunit *test)
+{
+	const char *violated = "the client has violated the protocol";
+
+	KUNIT_EXPECT_STREQ(test, cause(test, 0, true), violated);
+	/* kofi_cm ends the session after it. */
+	KUNIT_EXPECT_STREQ(test, cause(test, -ESHUTDOWN, true), violated);
+	KUNIT_EXPECT_STREQ(test, cause(test, -EPROTO, false), violated);
+	KUNIT_EXPECT_STREQ(test, cause(test, -EACCES, false), violated);
+	KUNIT_EXPECT_STREQ(test, cause(test, 0, false), "stopped by the server");
+	KUNIT_EXPECT_STREQ(test, cause(test, -ECONNABORTED, false), "the client left");
+	KUNIT_EXPECT_STREQ(test, cause(test, -ECONNRESET, false), "the connection is lost");
+}
+
 static int session_init(struct kunit *test)
 {
 	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
@@ -340,6 +371,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(no_thread),
 	KUNIT_CASE(stopped_before_it_starts),
 	KUNIT_CASE(heard_over_the_fabric),
+	KUNIT_CASE(causes),
 	{}
 };
 

@@ -285,6 +285,7 @@ struct kbs_session {
 	struct kcm_session	*cm;		/* until kcm_gone() or kcm_reject(); the thread's */
 	int			end;		/* errno of kcm_ops.stop, or 0 */
 	bool			over;		/* kcm_ops.stop doesn't need the session any more */
+	bool			violated;	/* ended by a violation of the protocol */
 	struct hlist_node	hash;		/* under kbs_sessions_lock, or RCU */
 	struct rcu_head		rcu;
 	int			resize;		/* RESIZE must be sent to the client */

@@ -45,9 +45,11 @@ void kbs_session_stop(struct kbs_session *s, enum kbs_session_state how)
 void kbs_session_violated(struct kbs_session *s, const char *how)
 {
 	trace_kofiblk_srv_violation(s->client, how);
-	if (!kbs_session_stopped(s))
+	if (!kbs_session_stopped(s)) {
 		pr_warn_ratelimited("%s at %s violates the protocol, ending its session: %s\n",
 				    s->client, s->from, how);
+		WRITE_ONCE(s->violated, true);
+	}
 	kbs_session_stop(s, KBS_SESSION_STOPPED);
 }
 
@@ -188,6 +190,8 @@ static unsigned long kbs_session_heard(const struct kbs_session *s)
 
 static const char *kbs_session_cause(const struct kbs_session *s)
 {
+	if (READ_ONCE(s->violated))
+		return "the client has violated the protocol";
 	switch (READ_ONCE(s->end)) {
 	case 0:
 		return "stopped by the server";
