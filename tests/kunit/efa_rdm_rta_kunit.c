@@ -253,6 +253,54 @@ static void rta_refused(struct kunit *test)
 	rdm_expect_whole(test, far->pair);
 }
 
+/* Have the second endpoint receive a write by the first one's device, with data. */
+static void arrive_imm(struct far *far)
+{
+	const struct kefa_wc wc = {
+		.write = true, .has_imm = true, .imm = 5, .slid = RDM_SLID,
+		.src_qpn = far->pair->end[0].name.qpn,
+	};
+
+	efake_recv_done(efake_recv(far->pair->end[1].qp, 0), &wc);
+	efake_settle_all();
+}
+
+/* An endpoint with FI_ATOMIC alone carries out no reads and writes, fast or slow. */
+static void rta_alone(struct kunit *test)
+{
+	static const u8 types[] = {
+		KEFA_EAGER_RTW_PKT, KEFA_DC_EAGER_RTW_PKT, KEFA_LONGCTS_RTW_PKT,
+		KEFA_DC_LONGCTS_RTW_PKT, KEFA_LONGREAD_RTW_PKT, KEFA_SHORT_RTR_PKT,
+		KEFA_LONGCTS_RTR_PKT,
+	};
+	struct far *far = far_new(test, &(struct rdm_opts) { .caps = KEFA_RDM_CAPS & ~FI_RMA });
+	struct far_pkt p = { .n = 1, .mem = { far_piece(far, 0, 16) }, .data = far->data };
+	unsigned int i;
+
+	KUNIT_EXPECT_NULL(test, far->rdm->targets);
+	memset(far->data, 0xff, 16);
+	for (i = 0; i < ARRAY_SIZE(types); i++) {
+		p.type = types[i];
+		p.len = i < 2 ? 16 : i < 4 ? 8 : 0;
+		p.window = i < 5 ? 0 : 16;
+		p.nfrom = p.type == KEFA_LONGREAD_RTW_PKT;
+		p.from[0] = (struct fi_rma_iov) { 0x1000, 16, 7 };
+		far_send(far, &p);
+		KUNIT_EXPECT_EQ_MSG(test, far_dropped(far, KEFA_DROP_TYPE), i + 1ULL, "type %u",
+				    p.type);
+	}
+	arrive_imm(far);
+	rdm_expect_nothing(test, &far->pair->end[1]);
+	KUNIT_EXPECT_NULL(test, memchr_inv(far->mem, 0, FAR_BYTES));
+	KUNIT_EXPECT_EQ(test, far->pair->end[1].qp->nsent, 0U);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(far->pair->end[1].remote), 0ULL);
+	send_sum(far, KEFA_FETCH_RTA_PKT, 8);
+	KUNIT_EXPECT_TRUE(test, far_take(far, KEFA_ATOMRSP_PKT, 0));
+	KUNIT_EXPECT_EQ(test, *word(far, 8), 1ULL);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
+	rdm_expect_whole(test, far->pair);
+}
+
 /* One wrong piece among several refuses all of them. */
 static void rta_pieces(struct kunit *test)
 {
@@ -490,6 +538,7 @@ static struct kunit_case rta_cases[] = {
 	KUNIT_CASE(rta_compare),
 	KUNIT_CASE(rta_read),
 	KUNIT_CASE_PARAM(rta_refused, wrong_gen_params),
+	KUNIT_CASE(rta_alone),
 	KUNIT_CASE(rta_pieces),
 	KUNIT_CASE(rta_order),
 #ifdef CONFIG_ARCH_HAS_KERNEL_FPU_SUPPORT

@@ -43,7 +43,7 @@ void kefa_target_imm(struct kefa_rdm *rdm, struct kefa_held *held, u32 value)
 	struct kefa_held *kept = NULL;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	if (rdm->ep.caps & FI_REMOTE_WRITE && !kefa_target_written(rdm, peer, value)) {
+	if (kefa_far_serves(rdm, FI_REMOTE_WRITE) && !kefa_target_written(rdm, peer, value)) {
 		kept = kefa_keep_packet(rdm, held, peer);
 		kept->total = value;
 		kefa_asked_add(rdm, kept);

@@ -413,7 +413,7 @@ static bool kefa_rtw_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const str
 	struct kefa_named mem;
 
 	if (unlikely(!kefa_rtw_parse(rs->held.buf, wc->byte_len, &f) ||
-		     !(rdm->ep.caps & FI_REMOTE_WRITE)))
+		     !kefa_far_serves(rdm, FI_REMOTE_WRITE)))
 		return false;
 	peer = kefa_far_from(rdm, wc, f.connid);
 	if (unlikely(!peer))
@@ -437,7 +437,7 @@ static bool kefa_rtr_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const str
 	struct kefa_ts *ts;
 
 	if (unlikely(!kefa_rtr_parse(rs->held.buf, wc->byte_len, &f) ||
-		     !(rdm->ep.caps & FI_REMOTE_READ) ||
+		     !kefa_far_serves(rdm, FI_REMOTE_READ) ||
 		     f.len > kefa_readrsp_room(&rdm->lim) || rdm->ep.nheld == KEFA_HELD_MAX))
 		return false;
 	peer = kefa_far_from(rdm, wc, f.connid);

@@ -316,6 +316,18 @@ static inline const struct kefa_pkt_row *kefa_row_of(u8 type)
 }
 
 /**
+ * kefa_pkt_atomic() - check whether packets of a type request atomic operations
+ * @row: row of the type
+ *
+ * Context: Any.
+ * Return: whether they do.
+ */
+static inline bool kefa_pkt_atomic(const struct kefa_pkt_row *row)
+{
+	return row->hints & KEFA_REQ_ATOMIC;
+}
+
+/**
  * kefa_pkt_may_send() - check whether a peer supports packets of a type
  * @row: row of the type
  * @features: features in the peer's HANDSHAKE; 0 before that

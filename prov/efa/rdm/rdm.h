@@ -412,8 +412,8 @@ struct kefa_chunk {
  * @fair: shares of peers
  * @asked: reads and writes by peers that wait for a slot, an operation, or room in the completion
  *	queue, oldest first
- * @targets: memory that long reads and writes by peers name; NULL without FI_REMOTE_READ and
- *	FI_REMOTE_WRITE
+ * @targets: memory that long reads and writes by peers name; NULL without FI_RMA, or without
+ *	FI_REMOTE_READ and FI_REMOTE_WRITE
  * @targets_free: free entries of @targets
  * @ntargets: number of entries of @targets_free
  * @atomics: for atomic operations of the ULP; NULL without FI_ATOMIC

@@ -32,7 +32,7 @@ int kefa_targets_init(struct kefa_rdm *rdm)
 {
 	u32 i;
 
-	if (!(rdm->ep.caps & (FI_REMOTE_READ | FI_REMOTE_WRITE)))
+	if (!kefa_far_serves(rdm, FI_REMOTE_READ) && !kefa_far_serves(rdm, FI_REMOTE_WRITE))
 		return 0;
 	rdm->targets = kcalloc(KEFA_TARGETS, sizeof(*rdm->targets), GFP_KERNEL);
 	if (!rdm->targets)
@@ -113,7 +113,7 @@ bool kefa_target_check(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const stru
 	enum kefa_fault fault;
 	u32 i;
 
-	if (access & ~rdm->ep.caps) {
+	if (kefa_pkt_atomic(pkt->row) ? access & ~rdm->ep.caps : !kefa_far_serves(rdm, access)) {
 		kefa_rdm_drop(rdm, peer, KEFA_DROP_TYPE);
 		return false;
 	}

@@ -74,6 +74,19 @@ bool kefa_asked_same(const struct kefa_held *held, const struct kefa_pkt *pkt,
 bool kefa_target_may_post(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer);
 void kefa_rtw_completed(struct kefa_rdm *rdm, struct kefa_rop *rop);
 
+/**
+ * kefa_far_serves() - check whether peers may read or write memory through an endpoint
+ * @rdm: the endpoint
+ * @access: FI_REMOTE_READ, FI_REMOTE_WRITE, or both, which also say what atomic operations may do
+ *
+ * Context: Any.
+ * Return: whether they may, by other operations than atomic ones.
+ */
+static inline bool kefa_far_serves(const struct kefa_rdm *rdm, u64 access)
+{
+	return !((FI_RMA | access) & ~rdm->ep.caps);
+}
+
 /* Take a copy buffer. Half of them are left to the ULP's messages. Return: whether one was free. */
 static inline bool kefa_slice_copy(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
