@@ -38,7 +38,8 @@ struct kulp_queue;
  * @name: name for log messages
  * @recv_len: longest message in bytes; limited to what the device supports
  * @max_queues: maximum number of queues of a device
- * @messages_only: the user makes no RDMA transfers, so a device without RDMA will do
+ * @messages_only: a device without RDMA will do
+ * @writes: with @messages_only, the user makes RDMA writes if the device can
  * @received: handles a message. The queue reuses the buffer after the return. Process context,
  *	not concurrently for one queue; must not sleep for long
  * @written: handles immediate data of an RDMA write for a user of the queue. The written data has
@@ -54,6 +55,7 @@ struct kulp_role {
 	size_t		recv_len;
 	u16		max_queues;
 	bool		messages_only;
+	bool		writes;
 	void		(*received)(struct kulp_queue *q, void *buf, size_t len);
 	void		(*written)(void *user, u32 data);
 	void		(*drained)(struct kulp_queue *q);

@@ -731,6 +731,29 @@ static void fabrics_chosen(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kulp_fabric_choose(&f, &select, caps), -ENODATA);
 }
 
+/* A user of messages that writes if it can gets a device without writes, too. */
+static void fabric_writes_if_it_can(struct kunit *test)
+{
+	struct kulp_role role = scene_collector;
+	struct kulp_select select = {};
+	struct kulp_fabric f;
+	int i;
+
+	scene->present = true;
+	role.writes = true;
+	for (i = 0; i < 2; i++) {
+		f = (struct kulp_fabric){ .role = &role };
+		scene->writes[0] = i;
+		scene->asked = 0;
+		KUNIT_ASSERT_EQ(test, kulp_fabric_choose(&f, &select, FI_MSG), 0);
+		KUNIT_EXPECT_EQ(test, f.can_write, !!i);
+		KUNIT_EXPECT_STREQ(test, f.info->fabric_attr->name, "first");
+		KUNIT_EXPECT_EQ(test, scene->caps[1],
+				FI_MSG | FI_RMA | FI_WRITE | FI_REMOTE_WRITE);
+		fi_freeinfo(f.info);
+	}
+}
+
 /* A user that names no fabric doesn't get another one because that is open. */
 static void fabrics_known(struct kunit *test)
 {
@@ -819,6 +842,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(drained_after_batches),
 	KUNIT_CASE(devices_asked_for),
 	KUNIT_CASE(fabrics_chosen),
+	KUNIT_CASE(fabric_writes_if_it_can),
 	KUNIT_CASE(fabrics_known),
 	{}
 };

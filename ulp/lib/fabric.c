@@ -559,10 +559,10 @@ static int kulp_fabric_choose(struct kulp_fabric *f, const struct kulp_select *s
 	int ret;
 
 	ret = kulp_find(select, caps, &f->info);
-	if (ret || f->role->messages_only)
+	if (ret || (f->role->messages_only && !f->role->writes))
 		return ret;
 	chosen.fabric = f->info->fabric_attr->name;
-	ret = kulp_find(&chosen, caps | FI_WRITE | FI_REMOTE_WRITE, &info);
+	ret = kulp_find(&chosen, caps | FI_RMA | FI_WRITE | FI_REMOTE_WRITE, &info);
 	if (ret)
 		return ret == -ENODATA ? 0 : ret;
 	fi_freeinfo(f->info);
