@@ -23,6 +23,18 @@ static void check_tail(const u8 *in, size_t len, const void *tail, size_t n)
 		abort();
 }
 
+static void check_key(const struct krc_wire_key *wire)
+{
+	struct krc_wire_key out;
+	struct krc_key key;
+
+	if (krc_parse_key(wire, &key))
+		return;
+	krc_build_key(&out, &key);
+	if (memcmp(wire, &out, sizeof(out)))
+		abort();
+}
+
 static void parse_dgram(const u8 *in, size_t len)
 {
 	struct krc_wire_dgram out;
@@ -36,8 +48,11 @@ static void parse_dgram(const u8 *in, size_t len)
 	n = krc_build(&out, &msg);
 	if (memcmp(in, &out, n))
 		abort();
-	if (msg.type != KRC_CREDIT)
-		check_tail(in, len, msg.data, msg.len);
+	if (msg.type == KRC_CREDIT)
+		return;
+	check_tail(in, len, msg.data, msg.len);
+	for (n = 0; n < msg.nkeys; n++)
+		check_key((const struct krc_wire_key *)msg.keys + n);
 }
 
 static void parse_side(const u8 *in, size_t len)

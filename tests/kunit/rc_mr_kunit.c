@@ -8,6 +8,13 @@
 #define IOVA	0x123400000456ULL
 #define ALL	(KRC_ACCESS_LOCAL_WRITE | KRC_ACCESS_REMOTE)
 
+static int registers(struct krc_conn *c, const struct krc_mr_map *map)
+{
+	struct krc_mr_turn turn;
+
+	return krc_mr_register(c, map, false, &turn);
+}
+
 /* A region of b with all of its memory, registered. */
 static struct krc_mr *region(struct kunit *test, u32 access)
 {
@@ -373,7 +380,7 @@ static void mr_of_another(struct kunit *test)
 	c->mrs = rc->b.c.mrs;
 	c->pd = rc->b.c.pd;
 	spin_lock_irq(&c->lock);
-	KUNIT_EXPECT_EQ(test, krc_mr_register(c, &map), -EINVAL);
+	KUNIT_EXPECT_EQ(test, registers(c, &map), -EINVAL);
 	spin_unlock_irq(&c->lock);
 	KUNIT_EXPECT_PTR_EQ(test, mr->conn, &rc->b.c);
 	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_VALID);
@@ -463,7 +470,7 @@ static void mr_wrong_requests(struct kunit *test)
 		map.length = wrong[i].len;
 		map.nr = krc_mr_mapping(mr);
 		spin_lock_irq(&rc->b.c.lock);
-		KUNIT_EXPECT_EQ_MSG(test, krc_mr_register(&rc->b.c, &map), -EINVAL, "%u", i);
+		KUNIT_EXPECT_EQ_MSG(test, registers(&rc->b.c, &map), -EINVAL, "%u", i);
 		spin_unlock_irq(&rc->b.c.lock);
 	}
 	rc_map(mr, rc->b.memory, 1);
@@ -471,20 +478,20 @@ static void mr_wrong_requests(struct kunit *test)
 	map.length = 1;
 	spin_lock_irq(&rc->b.c.lock);
 	/* An earlier mapping, none, and one to come. */
-	KUNIT_EXPECT_EQ(test, krc_mr_register(&rc->b.c, &map), -EINVAL);
+	KUNIT_EXPECT_EQ(test, registers(&rc->b.c, &map), -EINVAL);
 	map.nr = 0;
-	KUNIT_EXPECT_EQ(test, krc_mr_register(&rc->b.c, &map), -EINVAL);
+	KUNIT_EXPECT_EQ(test, registers(&rc->b.c, &map), -EINVAL);
 	map.nr = krc_mr_mapping(mr) + 1;
-	KUNIT_EXPECT_EQ(test, krc_mr_register(&rc->b.c, &map), -EINVAL);
+	KUNIT_EXPECT_EQ(test, registers(&rc->b.c, &map), -EINVAL);
 	map.nr--;
 	map.key += 256;
-	KUNIT_EXPECT_EQ(test, krc_mr_register(&rc->b.c, &map), -EINVAL);
+	KUNIT_EXPECT_EQ(test, registers(&rc->b.c, &map), -EINVAL);
 	map.key -= 256;
 	/* A region that is free can be invalidated by this side, as ULPs do after a failure. */
 	KUNIT_EXPECT_EQ(test, krc_mr_invalidate(&rc->b.c, map.key, false, &turn), 0);
 	KUNIT_EXPECT_EQ(test, krc_mr_invalidate(&rc->b.c, map.key, true, &turn), -EINVAL);
-	KUNIT_EXPECT_EQ(test, krc_mr_register(&rc->b.c, &map), 0);
-	KUNIT_EXPECT_EQ(test, krc_mr_register(&rc->b.c, &map), -EINVAL);
+	KUNIT_EXPECT_EQ(test, registers(&rc->b.c, &map), 0);
+	KUNIT_EXPECT_EQ(test, registers(&rc->b.c, &map), -EINVAL);
 	KUNIT_EXPECT_EQ(test, krc_mr_invalidate(&rc->b.c, map.key + 1, false, &turn), -EINVAL);
 	/* The peer may only invalidate what it may reach. */
 	KUNIT_EXPECT_EQ(test, krc_mr_invalidate(&rc->b.c, map.key, true, &turn), -EINVAL);

@@ -4,6 +4,7 @@
 #include <linux/mm.h>
 #include "../../ulp/rc/wire.c"
 #include "../../ulp/rc/mr.c"
+#include "../../ulp/rc/grant.c"
 #include "../../ulp/rc/conn.c"
 #include "../../ulp/rc/tx.c"
 #include "../../ulp/rc/rx.c"
@@ -45,6 +46,178 @@ void krc_net_lost(struct krc_queue *q)
 	s->lost++;
 	while (s->nsent)
 		rc_end(s, rc_nth(s, 0), -ENODEV);
+	while (s->nwriting)
+		rc_write_end(s, 0, -ENODEV);
+}
+
+/* --- the device's regions and writes --- */
+
+#define RC_BASE	0x7000000
+
+/* Each key is of one registration, so a late write reaches nothing. */
+static struct rc_region *region_of(struct krc_grant *g)
+{
+	struct rc_side *s = container_of(g->queue, struct rc_side, q);
+	unsigned int i;
+
+	for (i = 0; i < s->nopened; i++)
+		if (s->opened[i].g == g)
+			return &s->opened[i];
+	return NULL;
+}
+
+int krc_net_open_grant(struct krc_grant *g)
+{
+	struct rc_side *s = container_of(g->queue, struct rc_side, q);
+
+	if (s->open_err || s->nopened == RC_GRANTS)
+		return s->open_err ?: -ENOSPC;
+	s->opened[s->nopened++] = (struct rc_region){ .g = g };
+	s->ngrants++;
+	return 0;
+}
+
+int krc_net_close(struct krc_grant *g)
+{
+	struct rc_side *s = container_of(g->queue, struct rc_side, q);
+	struct rc_region *r = region_of(g);
+
+	if (s->closes_fail) {
+		s->closes_fail--;
+		return s->close_err;
+	}
+	r->g = NULL;
+	r->reachable = false;
+	s->ngrants--;
+	return 0;
+}
+
+void krc_net_grant(struct krc_grant *g)
+{
+	struct rc_side *s = container_of(g->queue, struct rc_side, q);
+	bool ended;
+
+	spin_lock_irq(&s->q.lock);
+	ended = rc->ended || s->lost;
+	if (!ended) {
+		list_add_tail(&g->list, &s->todo);
+		s->ntodo++;
+	}
+	spin_unlock_irq(&s->q.lock);
+	if (!ended)
+		return;
+	if (g->state == KRC_GRANT_REGISTERING)
+		krc_granted(g, -ENODEV);
+	else
+		krc_grant_revoked(g, -ENODEV);
+}
+
+struct krc_grant *rc_grant_nth(struct rc_side *s, unsigned int n)
+{
+	struct krc_grant *g;
+
+	list_for_each_entry(g, &s->todo, list)
+		if (!n--)
+			return g;
+	return NULL;
+}
+
+/* The device ends what it was asked for. */
+void rc_grant_end(struct rc_side *s, unsigned int n, int err)
+{
+	struct krc_grant *g = rc_grant_nth(s, n);
+	struct rc_region *r;
+
+	if (WARN_ON(!g))
+		return;
+	r = region_of(g);
+	spin_lock_irq(&s->q.lock);
+	list_del_init(&g->list);
+	s->ntodo--;
+	spin_unlock_irq(&s->q.lock);
+	if (g->state == KRC_GRANT_REGISTERING) {
+		if (!err) {
+			r->key = ++s->key;
+			r->base = RC_BASE + r->key * 0x100000;
+			r->map = g->mr->map;
+			memcpy(r->pages, g->mr->pages, g->mr->npages * sizeof(u64));
+			r->reachable = true;
+			g->key = r->key;
+			g->base = r->base;
+		}
+		krc_granted(g, err);
+	} else {
+		r->reachable &= !!err;
+		krc_grant_revoked(g, err);
+	}
+	rc_runs();
+}
+
+/* Return: true if the device reaches pages of a region. */
+bool rc_reaches(const struct rc_side *s, const struct krc_mr *mr)
+{
+	unsigned int i;
+
+	for (i = 0; i < s->nopened; i++)
+		if (s->opened[i].reachable && s->opened[i].pages[0] == mr->pages[0])
+			return true;
+	return false;
+}
+
+void krc_net_write(struct krc_swr *w)
+{
+	struct rc_side *s = side_of(w->conn);
+	bool ended;
+
+	spin_lock_irq(&s->q.lock);
+	ended = rc->ended || s->lost;
+	if (!ended)
+		s->writing[s->nwriting++] = w;
+	spin_unlock_irq(&s->q.lock);
+	if (ended)
+		krc_written(w, -ENODEV);
+}
+
+static void region_put(const struct rc_region *r, u64 offset, u8 byte)
+{
+	u64 at = offset + (r->map.iova & ~PAGE_MASK);
+
+	*(u8 *)(uintptr_t)(r->pages[at >> PAGE_SHIFT] + (at & ~PAGE_MASK)) = byte;
+}
+
+/* The peer's device writes, if the key is valid and the memory is in the region. */
+static int region_write(struct rc_side *s, const struct krc_swr *w)
+{
+	u64 offset, done = 0;
+	struct rc_region *r;
+	unsigned int i;
+	u32 j;
+
+	for (r = s->opened; r < s->opened + s->nopened; r++)
+		if (r->reachable && r->key == w->rma.iov.key)
+			break;
+	if (r == s->opened + s->nopened)
+		return -EIO;
+	offset = w->rma.iov.addr - r->base;
+	if (offset > r->map.length || w->total > r->map.length - offset)
+		return -EIO;
+	for (i = 0; i < w->nsge; i++)
+		for (j = 0; j < w->sge[i].len; j++)
+			region_put(r, offset + done++, ((u8 *)(uintptr_t)w->sge[i].addr)[j]);
+	return 0;
+}
+
+/* A write succeeds, if it can; or fails. */
+void rc_write_end(struct rc_side *s, unsigned int n, int err)
+{
+	struct krc_swr *w = s->writing[n];
+
+	spin_lock_irq(&s->q.lock);
+	s->nwriting--;
+	memmove(&s->writing[n], &s->writing[n + 1], (s->nwriting - n) * sizeof(w));
+	spin_unlock_irq(&s->q.lock);
+	krc_written(w, err ?: region_write(s->peer, w));
+	rc_runs();
 }
 
 /* --- above it --- */
@@ -324,6 +497,7 @@ static void side_init(struct kunit *test, struct rc_side *s, struct rc_side *pee
 
 	s->peer = peer;
 	INIT_LIST_HEAD(&s->sent);
+	INIT_LIST_HEAD(&s->todo);
 	krc_mrs_init(&s->mrs);
 	krc_queue_init(&s->q);
 	s->bufs = kunit_kcalloc(test, RC_BUFS, sizeof(*s->bufs), GFP_KERNEL);
@@ -346,6 +520,10 @@ static void side_stop(struct rc_side *s)
 	krc_stop(&s->c, KRC_BY_ULP, 0);
 	while (s->nsent)
 		rc_end(s, rc_nth(s, 0), 0);
+	while (s->nwriting)
+		rc_write_end(s, 0, -ENODEV);
+	while (s->ntodo)
+		rc_grant_end(s, 0, 0);
 }
 
 /* A ULP's connection ends at the latest when it destroys its queue pair. */
@@ -358,6 +536,7 @@ static void side_end(struct rc_side *s)
 	krc_queue_run(q);
 	krc_conn_fini(&s->c);
 	flush_work(&q->work);
+	krc_grants_fini(&s->q);
 }
 
 int rc_scene_init(struct kunit *test)
@@ -399,11 +578,13 @@ int rc_suite_init(struct kunit_suite *suite)
 {
 	krc_wq = alloc_workqueue("rc_scene", WQ_MEM_RECLAIM, 0);
 	krc_stop_wq = alloc_workqueue("rc_scene_stop", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	return krc_wq && krc_stop_wq ? 0 : -ENOMEM;
+	krc_grant_wq = alloc_workqueue("rc_scene_grant", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	return krc_wq && krc_stop_wq && krc_grant_wq ? 0 : -ENOMEM;
 }
 
 void rc_suite_exit(struct kunit_suite *suite)
 {
+	destroy_workqueue(krc_grant_wq);
 	destroy_workqueue(krc_stop_wq);
 	destroy_workqueue(krc_wq);
 	krc_conn_exit();
@@ -442,13 +623,33 @@ void rc_connect(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, krc_conn_prepare(&rc->a.c, 4, 4), 0);
 	krc_conn_describe(&rc->a.c, &a);
 	a.datagram = 4608;
+	a.features = rc->a.q.can_write ? KRC_CAN_WRITE : 0;
 	KUNIT_ASSERT_EQ(test, krc_conn_prepare(&rc->b.c, 4, 4), 0);
 	side_open(test, &rc->b, &a, false);
 	krc_conn_describe(&rc->b.c, &b);
 	b.datagram = 4608;
+	b.features = rc->b.q.can_write ? KRC_CAN_WRITE : 0;
 	side_open(test, &rc->a, &b, true);
 	krc_conn_live(&rc->b.c);
 	krc_run(&rc->a.c);
+}
+
+/* Both devices write. A side has so many grants. */
+void rc_connect_rma(struct kunit *test, unsigned int grants)
+{
+	struct rc_side *s;
+
+	for (s = &rc->a; s; s = s == &rc->a ? &rc->b : NULL) {
+		s->q.can_write = true;
+		s->q.max_write = SZ_1M;
+		s->q.grants_max = grants;
+	}
+	krc_rma_min = PAGE_SIZE;
+	rc_connect(test);
+	for (s = &rc->a; s; s = s == &rc->a ? &rc->b : NULL) {
+		mod_delayed_work(krc_grant_wq, &s->q.grants_work, 0);
+		flush_delayed_work(&s->q.grants_work);
+	}
 }
 
 /*
@@ -470,6 +671,7 @@ struct rc_side *rc_another(struct kunit *test, struct rc_side *s)
 	KUNIT_ASSERT_NOT_NULL(test, o);
 	KUNIT_ASSERT_LT(test, rc->nothers, RC_OTHERS + 0U);
 	INIT_LIST_HEAD(&o->sent);
+	INIT_LIST_HEAD(&o->todo);
 	krc_queue_init(&o->q);
 	o->memory = s->memory;
 	KUNIT_ASSERT_EQ(test, krc_conn_init(&o->c, &attr), 0);

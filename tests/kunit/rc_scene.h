@@ -16,6 +16,7 @@
 #define RC_RECVS	16
 #define RC_MR_PAGES	16
 #define RC_OTHERS	8
+#define RC_GRANTS	8	/* that a device has */
 
 /**
  * struct rc_done - a completion
@@ -52,6 +53,17 @@ struct rc_done {
  * @sent: datagrams that wait, struct krc_buf
  * @nsent: number of these
  * @total: number of all that were sent
+ * @opened: grants of its device, and regions of the device that these have
+ * @nopened: number of @opened, also of those that are closed
+ * @ngrants: number of @opened that aren't
+ * @open_err: result of opening another one
+ * @close_err: result of closing one, as often as @closes_fail says
+ * @closes_fail: number of closes that will fail
+ * @todo: grants that wait for the device
+ * @ntodo: number of these
+ * @writing: writes that wait for the device
+ * @nwriting: number of these
+ * @key: number of registrations by the device
  * @bufs: all datagrams
  * @memory: memory of the ULP
  * @inited: @c is initialized
@@ -72,6 +84,24 @@ struct rc_side {
 	struct list_head	sent;
 	unsigned int		nsent;
 	unsigned int		total;
+	struct rc_region {
+		struct krc_grant	*g;
+		bool			reachable;	/* by its key */
+		u64			key;
+		u64			base;
+		struct krc_mr_map	map;
+		u64			pages[RC_MR_PAGES];
+	} opened[RC_GRANTS];
+	unsigned int		nopened;
+	unsigned int		ngrants;
+	int			open_err;
+	int			close_err;
+	unsigned int		closes_fail;
+	struct list_head	todo;
+	unsigned int		ntodo;
+	struct krc_swr		*writing[RC_SENDS];
+	unsigned int		nwriting;
+	u64			key;
 	struct krc_buf		*bufs;
 	u8			*memory;
 	bool			inited;
@@ -100,6 +130,7 @@ void rc_scene_exit(struct kunit *test);
 int rc_suite_init(struct kunit_suite *suite);
 void rc_suite_exit(struct kunit_suite *suite);
 void rc_connect(struct kunit *test);
+void rc_connect_rma(struct kunit *test, unsigned int grants);
 struct rc_side *rc_another(struct kunit *test, struct rc_side *s);
 void rc_take_bufs(struct rc_side *s, struct list_head *taken, u32 leave);
 void rc_give_bufs(struct rc_side *s, struct list_head *taken);
@@ -124,6 +155,12 @@ void rc_arrive(struct rc_side *s, unsigned int n);
 void rc_all(void);
 void rc_inject(struct rc_side *to, const struct krc_dgram *d, const void *data, u32 len);
 void rc_runs(void);
+
+/* Registrations, invalidations and writes of the device. */
+struct krc_grant *rc_grant_nth(struct rc_side *s, unsigned int n);
+void rc_grant_end(struct rc_side *s, unsigned int n, int err);
+void rc_write_end(struct rc_side *s, unsigned int n, int err);
+bool rc_reaches(const struct rc_side *s, const struct krc_mr *mr);
 
 static inline u32 rc_key(const struct krc_mr *mr)
 {

@@ -3,6 +3,7 @@
 #include <linux/slab.h>
 #include "../../ulp/rc/wire.c"
 #include "../../ulp/rc/mr.c"
+#include "../../ulp/rc/grant.c"
 #include "../../ulp/rc/conn.c"
 #include "../../ulp/rc/tx.c"
 #include "../../ulp/rc/rx.c"
@@ -37,6 +38,24 @@ static struct scene {
 void krc_net_send(struct krc_buf *buf)
 {
 	krc_sent(buf, 0);
+}
+
+void krc_net_write(struct krc_swr *w)
+{
+}
+
+int krc_net_open_grant(struct krc_grant *g)
+{
+	return -EOPNOTSUPP;
+}
+
+void krc_net_grant(struct krc_grant *g)
+{
+}
+
+int krc_net_close(struct krc_grant *g)
+{
+	return 0;
 }
 
 void krc_net_lost(struct krc_queue *q)

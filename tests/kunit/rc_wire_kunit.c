@@ -5,6 +5,7 @@
 #include "../../ulp/rc/wire.h"
 
 #define DATA	100
+#define KEY	sizeof(struct krc_wire_key)
 
 /**
  * struct wire_case - a datagram
@@ -22,6 +23,8 @@ struct wire_case {
 #define A_WRITE(...)	{ .type = KRC_WRITE, .seq = 7, .rkey = 9, .addr = 4096, __VA_ARGS__ }
 #define A_READ(...)	{ .type = KRC_READ, .seq = 7, .number = 3, .rkey = 9, __VA_ARGS__ }
 #define A_REPLY(...)	{ .type = KRC_DATA, .number = 3, __VA_ARGS__ }
+
+#define A_KEYS(...)	{ .type = KRC_KEYS, .seq = 7, ##__VA_ARGS__ }
 
 static const struct wire_case wire_cases[] = {
 	{ "send", true, A_SEND(.flags = KRC_LAST, .total = DATA, .len = DATA) },
@@ -65,13 +68,25 @@ static const struct wire_case wire_cases[] = {
 	{ "data without bytes", false, A_REPLY(.total = 8) },
 	{ "data with a sequence number", false, A_REPLY(.seq = 1, .total = 8, .len = 1) },
 	{ "data with a key", false, A_REPLY(.rkey = 1, .total = 8, .len = 1) },
+	{ "send with keys", true, A_SEND(.flags = KRC_LAST, .nkeys = KRC_KEYS_MAX, .total = DATA,
+				       .len = DATA) },
+	{ "empty send with a key", true, A_SEND(.flags = KRC_LAST, .nkeys = 1) },
+	{ "send with too many keys", false, A_SEND(.flags = KRC_LAST, .nkeys = KRC_KEYS_MAX + 1,
+						   .total = DATA, .len = DATA) },
+	{ "write with keys", false, A_WRITE(.flags = KRC_LAST, .nkeys = 1, .total = 1, .len = 1) },
+	{ "data with keys", false, A_REPLY(.nkeys = 1, .total = 8, .len = 1) },
+	{ "keys", true, A_KEYS(.nkeys = 1) },
+	{ "no keys", false, A_KEYS() },
+	{ "keys and data", false, A_KEYS(.nkeys = 1, .len = 1) },
+	{ "keys and a length", false, A_KEYS(.nkeys = 1, .total = 1) },
+	{ "keys with a number", false, A_KEYS(.nkeys = 1, .number = 1) },
 	{ "no type", false, { .type = 0, .total = 8, .len = 1 } },
 	{ "unknown type", false, { .type = KRC_TYPES, .total = 8, .len = 1 } },
 };
 
 static void wire_datagrams(struct kunit *test)
 {
-	u8 *buf = kunit_kzalloc(test, KRC_HDR + DATA, GFP_KERNEL);
+	u8 *buf = kunit_kzalloc(test, KRC_HDR + (KRC_KEYS_MAX + 1) * KEY + DATA, GFP_KERNEL);
 	const struct wire_case *w;
 	struct krc_dgram d, out;
 	int ret;
@@ -82,17 +97,20 @@ static void wire_datagrams(struct kunit *test)
 		d.cookie = 0x1234567890abcdef;
 		d.credits = 77;
 		KUNIT_ASSERT_EQ(test, krc_build((struct krc_wire_dgram *)buf, &d), KRC_HDR);
-		ret = krc_parse(buf, KRC_HDR + d.len, &out);
+		ret = krc_parse(buf, KRC_HDR + d.nkeys * KEY + d.len, &out);
 		KUNIT_EXPECT_EQ_MSG(test, ret, w->ok ? 0 : -EPROTO, "%s", w->name);
 		if (ret)
 			continue;
-		KUNIT_EXPECT_PTR_EQ(test, out.data, (const void *)(buf + KRC_HDR));
+		KUNIT_EXPECT_PTR_EQ(test, out.keys, (const void *)(buf + KRC_HDR));
+		KUNIT_EXPECT_PTR_EQ(test, out.data, out.keys + d.nkeys * KEY);
+		out.keys = NULL;
 		out.data = NULL;
 		KUNIT_EXPECT_EQ_MSG(test, memcmp(&out, &d, sizeof(d)), 0, "%s", w->name);
 		/* A header that isn't complete, and bytes that aren't 0. */
 		KUNIT_EXPECT_EQ(test, krc_parse(buf, KRC_HDR - 1, &out), -EPROTO);
 		buf[offsetof(struct krc_wire_dgram, reserved)] = 1;
-		KUNIT_EXPECT_EQ(test, krc_parse(buf, KRC_HDR + d.len, &out), -EPROTO);
+		KUNIT_EXPECT_EQ(test, krc_parse(buf, KRC_HDR + d.nkeys * KEY + d.len, &out),
+				-EPROTO);
 	}
 }
 
@@ -109,6 +127,26 @@ static void wire_credit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, krc_parse(&wire, KRC_HDR, &out), -EPROTO);
 	wire.flags = KRC_LAST;
 	KUNIT_EXPECT_EQ(test, krc_parse(&wire, KRC_HDR_SHORT, &out), -EPROTO);
+	wire.flags = 0;
+	wire.nkeys = 1;
+	KUNIT_EXPECT_EQ(test, krc_parse(&wire, KRC_HDR_SHORT, &out), -EPROTO);
+}
+
+static void wire_keys(struct kunit *test)
+{
+	struct krc_key key = { .rkey = 0x1234567, .gen = 8, .key = 1ULL << 40, .delta = -5ULL };
+	struct krc_key out;
+	struct krc_wire_key wire;
+
+	krc_build_key(&wire, &key);
+	KUNIT_EXPECT_EQ(test, krc_parse_key(&wire, &out), 0);
+	KUNIT_EXPECT_EQ(test, memcmp(&key, &out, sizeof(key)), 0);
+	key.key = KRC_NO_KEY;
+	krc_build_key(&wire, &key);
+	KUNIT_EXPECT_EQ(test, krc_parse_key(&wire, &out), -EPROTO);
+	key.delta = 0;
+	krc_build_key(&wire, &key);
+	KUNIT_EXPECT_EQ(test, krc_parse_key(&wire, &out), 0);
 }
 
 static const struct krc_side good_side = {
@@ -171,6 +209,7 @@ static void wire_rejects(struct kunit *test)
 static struct kunit_case wire_suite_cases[] = {
 	KUNIT_CASE(wire_datagrams),
 	KUNIT_CASE(wire_credit),
+	KUNIT_CASE(wire_keys),
 	KUNIT_CASE(wire_sides),
 	KUNIT_CASE(wire_rejects),
 	{}

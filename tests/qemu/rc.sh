@@ -24,6 +24,17 @@ injected()
 	grep -q "^$1 [0-9]* [1-9]" $SIM/faults/injected
 }
 
+# counted COUNTER N: check that a counter of kofi_rc has this value
+counted()
+{
+	grep -qx "$1 $2" /sys/kernel/debug/kofi_rc/counters
+}
+
+counted_some()
+{
+	grep -q "^$1 [1-9]" /sys/kernel/debug/kofi_rc/counters
+}
+
 load_link()
 {
 	# shellcheck disable=SC2086

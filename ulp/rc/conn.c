@@ -16,6 +16,7 @@ static u32 krc_slots_next;
 
 struct workqueue_struct *krc_wq;
 struct workqueue_struct *krc_stop_wq;
+struct workqueue_struct *krc_grant_wq;
 atomic64_t krc_counts[KRC_COUNTS];
 
 /* --- queues --- */
@@ -36,6 +37,8 @@ void krc_queue_init(struct krc_queue *q)
 	INIT_LIST_HEAD(&q->starved);
 	INIT_LIST_HEAD(&q->dirty);
 	INIT_WORK(&q->work, krc_queue_work);
+	spin_lock_init(&q->bvecs_lock);
+	krc_grants_init(q);
 }
 
 static struct krc_conn *krc_dirty_take(struct krc_queue *q)
@@ -133,6 +136,7 @@ static void krc_conn_free(struct krc_conn *c)
 	kvfree(c->sq);
 	kvfree(c->rq);
 	kvfree(c->early);
+	kvfree(c->keys);
 	bitmap_free(c->tx_sent);
 	bitmap_free(c->rx_have);
 	kfree(c->reads);
@@ -229,7 +233,8 @@ int krc_conn_prepare(struct krc_conn *c, u32 ird, u32 ord)
 	c->rx_have = bitmap_zalloc(2 * KRC_WINDOW, GFP_KERNEL);
 	c->reads = kcalloc(c->ord, sizeof(*c->reads), GFP_KERNEL);
 	c->served = kcalloc(c->ird, sizeof(*c->served), GFP_KERNEL);
-	if (!c->early || !c->tx_sent || !c->rx_have || !c->reads || !c->served)
+	c->keys = kvcalloc(KRC_KEY_SLOTS, sizeof(*c->keys), GFP_KERNEL);
+	if (!c->keys || !c->early || !c->tx_sent || !c->rx_have || !c->reads || !c->served)
 		return -ENOMEM;
 	for (i = 0; i < c->ord; i++)
 		c->reads[i].swr = KRC_NONE;
@@ -304,6 +309,8 @@ int krc_conn_open(struct krc_conn *c, const struct krc_peer *peer, bool live)
 		c->window = min_t(u32, c->window, peer->side.window);
 		c->ord = min_t(u32, c->ord, peer->side.ird);
 		c->room = min_t(size_t, peer->side.datagram, peer->max_msg) - KRC_HDR;
+		c->can_write = peer->queue->can_write;
+		c->can_grant = c->can_write && peer->side.features & KRC_CAN_WRITE;
 		krc_conn_go(c, live ? KRC_LIVE : KRC_OPEN);
 	}
 	spin_unlock_irq(&c->lock);
@@ -388,7 +395,7 @@ struct krc_swr *krc_sq_next(struct krc_conn *c)
 	lockdep_assert_held(&c->lock);
 	if (c->head - c->tail >= c->max_send)
 		return NULL;
-	memset(w, 0, sizeof(*w));
+	memset(w, 0, offsetof(struct krc_swr, conn));
 	return w;
 }
 

@@ -9,6 +9,7 @@
  *	rx.c		datagrams from the peer
  *	revoke.c	end of a connection
  *	mr.c		memory regions
+ *	grant.c		access of the peer's device to these
  *	debugfs.c	/sys/kernel/debug/kofi_rc
  *
  * Work requests are in two rings, with counters that only grow:
@@ -25,6 +26,11 @@
  * The sender's window needs no acknowledgements of ours: when a datagram's send has completed, the
  * datagram is in the receiver's completion queue before all that is sent later. So with a window
  * of w, a datagram is at most w - 1 ahead of the receiver's next number. The receiver allows 2 w.
+ *
+ * Where both devices can, the data of a write isn't sent by datagrams: the peer has announced a key
+ * (grant.c), and the device writes. The peer's device takes no notice of sequence numbers, so what
+ * follows a write is sent when the write is complete. Writes themselves begin as soon as they are
+ * posted, ahead of requests that wait.
  *
  * Locks, outer ones first, with interrupts off, because work requests may be posted so:
  *	krc_conn.lock
@@ -56,6 +62,8 @@
 #define KRC_RECV_SGES	6
 #define KRC_NONE	U32_MAX
 #define KRC_WINDOW	128	/* of this side; a power of two */
+#define KRC_KEY_SLOTS	256	/* keys of the peer that are kept; a power of two */
+#define KRC_STUCK_SECS	120	/* between messages about a device that doesn't let go */
 
 /**
  * enum krc_state - state of a connection
@@ -124,17 +132,22 @@ struct krc_sge {
  * @code: operation as the ULP names it
  * @nsge: number of @sge
  * @err: 0 or a negative errno
- * @issued: all its datagrams were built
+ * @issued: all its datagrams were built, or the device writes
  * @read: READ: all data has arrived
  * @ending: @turn is valid: a region must be free before the request is complete
- * @parts: datagrams that aren't sent yet
+ * @started: REG: the region is registered. WRITE: the device writes
+ * @grant: REG: the peer's device may write to the region
+ * @tell: REG: krc_mr_key() has something to tell the peer
+ * @parts: datagrams that aren't sent yet, and the device's write
  * @total: bytes
  * @got: READ: bytes that have arrived
  * @key: SEND: key to invalidate; INVAL: key; WRITE, READ: the peer's key
  * @raddr: WRITE, READ: the peer's address
  * @map: REG: the mapping
- * @turn: registration that has to end
- * @sge: local memory
+ * @turn: REG: the registration; otherwise one that has to end
+ * @conn: with @rma, the connection
+ * @rma: WRITE by the device: of kofi_ulp. Not cleared by krc_sq_next(), as @conn
+ * @sge: local memory; for net.c, with @rma, room for as many struct bio_vec
  */
 struct krc_swr {
 	u64			id;
@@ -146,6 +159,9 @@ struct krc_swr {
 	bool			issued;
 	bool			read;
 	bool			ending;
+	bool			started;
+	bool			grant;
+	bool			tell;
 	u32			parts;
 	u32			total;
 	u32			got;
@@ -153,6 +169,8 @@ struct krc_swr {
 	u64			raddr;
 	struct krc_mr_map	map;
 	struct krc_mr_turn	turn;
+	struct krc_conn		*conn;
+	struct kulp_rma		rma;
 	struct krc_sge		sge[];
 };
 
@@ -253,6 +271,8 @@ struct krc_served {
  * @sq_stride: bytes from one to the next
  * @head: number of work requests posted
  * @next: number of these whose datagrams were built
+ * @ahead: number of these that were looked at, to begin registrations and writes of the device
+ * @written: number of these without a write of the device that isn't complete, at least
  * @tail: number of these that are complete
  * @at_sge: position in @next: piece
  * @at_off: position in @next: offset within the piece
@@ -269,6 +289,13 @@ struct krc_served {
  * @tx_msgs: number of messages sent
  * @peer_credits: receives that the peer has posted
  * @bufs: datagrams outstanding
+ * @writes: writes of the device that are outstanding
+ * @grants: grants of its regions that aren't over
+ * @can_write: this side's device writes to memory of which it knows the key
+ * @can_grant: the peer's device does
+ * @keys: keys of the peer's regions, by index
+ * @news: keys for the peer, to be sent with or before the next message
+ * @nnews: number of these
  * @reads: slots for reads
  * @ord: number of these
  * @nreads: number of these in use
@@ -286,7 +313,7 @@ struct krc_served {
  * @starved: in krc_queue.starved, under krc_queue.lock
  * @flushing: a work request didn't succeed, so all that follow are flushed
  * @stop_work: ends the connection
- * @idle: woken when @bufs is 0
+ * @idle: woken when @bufs, @writes or @grants is 0
  * @flushed: the connection is fenced and its work requests are flushed
  */
 struct krc_conn {
@@ -312,6 +339,8 @@ struct krc_conn {
 	u32			sq_stride;
 	u32			head;
 	u32			next;
+	u32			ahead;
+	u32			written;
 	u32			tail;
 	u32			at_sge;
 	u32			at_off;
@@ -330,6 +359,13 @@ struct krc_conn {
 	u32			tx_msgs;
 	u32			peer_credits;
 	u32			bufs;
+	u32			writes;
+	u32			grants;
+	bool			can_write;
+	bool			can_grant;
+	struct krc_key		*keys;
+	struct krc_key		news[KRC_KEYS_MAX];
+	u8			nnews;
 
 	struct krc_read		*reads;
 	u32			ord;
@@ -384,6 +420,9 @@ struct krc_peer {
 	struct krc_side		side;
 };
 
+/* Header, keys, and data that is copied. */
+#define KRC_HEAD_MAX	(KRC_HDR + KRC_KEYS_MAX * sizeof(struct krc_wire_key) + KRC_COPY)
+
 /**
  * struct krc_buf - a datagram to send
  * @list: in krc_queue.free, or with those that are about to be sent
@@ -398,7 +437,7 @@ struct krc_peer {
  * @piece_len: bytes of @piece
  * @op: of kofi_ulp
  * @bvec: both parts
- * @head: header, and data that is copied
+ * @head: header, keys, and data that is copied
  */
 struct krc_buf {
 	struct list_head	list;
@@ -413,7 +452,42 @@ struct krc_buf {
 	u32			piece_len;
 	struct kulp_op		op;
 	struct bio_vec		bvec[2];
-	u8			head[KRC_HDR + KRC_COPY] __aligned(8);
+	u8			head[KRC_HEAD_MAX] __aligned(8);
+};
+
+enum krc_grant_state {
+	KRC_GRANT_FREE,
+	KRC_GRANT_REGISTERING,
+	KRC_GRANT_VALID,
+	KRC_GRANT_INVALIDATING,
+};
+
+/**
+ * struct krc_grant - access of the peer's device to a region: grant.c
+ * @list: in one of krc_queue.grants, grants_todo and grants_over, under krc_queue.lock; or in none
+ * @queue: its queue
+ * @conn: the connection, which counts it in krc_conn.grants, until the grant is over
+ * @mr: the region
+ * @state: state, under krc_mr.lock
+ * @drop: it isn't used again; under krc_mr.lock until it is over
+ * @failed: the device has failed to invalidate. Used by one thread at a time
+ * @key: key for the peer's device, while it is valid
+ * @base: address of the region's first byte for the peer's device
+ * @op: of kofi_ulp
+ * @fid: region of the device, for net.c
+ */
+struct krc_grant {
+	struct list_head	list;
+	struct krc_queue	*queue;
+	struct krc_conn		*conn;
+	struct krc_mr		*mr;
+	enum krc_grant_state	state;
+	bool			drop;
+	bool			failed;
+	u64			key;
+	u64			base;
+	struct kulp_op		op;
+	struct fid_mr		*fid;
 };
 
 /**
@@ -424,6 +498,16 @@ struct krc_buf {
  * @starved: connections that wait for one
  * @dirty: connections to run, each with a reference
  * @work: runs them, if no handler does
+ * @grants: grants that are free
+ * @grants_todo: grants for krc_grants_go()
+ * @grants_over: grants that are to be closed
+ * @ngrants: number of all grants
+ * @grants_max: most of these
+ * @grants_work: closes grants, and makes some
+ * @can_write: devices like this one write to each other's memory; constant, as what follows
+ * @max_write: longest write of the device
+ * @bvecs_lock: protects @bvecs; no other lock is taken under it
+ * @bvecs: pieces of a region, for net.c
  * @kulp: queue of kofi_ulp, for net.c
  * @net: the device, for net.c
  */
@@ -434,6 +518,16 @@ struct krc_queue {
 	struct list_head	starved;
 	struct list_head	dirty;
 	struct work_struct	work;
+	struct list_head	grants;
+	struct list_head	grants_todo;
+	struct list_head	grants_over;
+	u32			ngrants;
+	u32			grants_max;
+	struct delayed_work	grants_work;
+	bool			can_write;
+	size_t			max_write;
+	spinlock_t		bvecs_lock;	/* protects bvecs */
+	struct bio_vec		*bvecs;
 	struct kulp_queue	*kulp;
 	struct krc_net		*net;
 };
@@ -443,7 +537,11 @@ struct krc_queue {
  * @KRC_COUNT_INVALID: datagrams that can't be parsed, of nobody knows which connection
  * @KRC_COUNT_STRAY: datagrams for no connection
  * @KRC_COUNT_VIOLATIONS: connections that ended because the peer has violated the protocol
- * @KRC_COUNT_LOST: devices given up because a datagram didn't end
+ * @KRC_COUNT_LOST: devices given up because a datagram or a grant didn't end
+ * @KRC_COUNT_GRANTS: registrations by the device
+ * @KRC_COUNT_UNGRANTED: registrations that the device has refused
+ * @KRC_COUNT_WRITES: writes by the device
+ * @KRC_COUNT_STUCK: attempts to revoke access to memory that have failed
  * @KRC_COUNTS: number of these
  */
 enum krc_count {
@@ -451,6 +549,10 @@ enum krc_count {
 	KRC_COUNT_STRAY,
 	KRC_COUNT_VIOLATIONS,
 	KRC_COUNT_LOST,
+	KRC_COUNT_GRANTS,
+	KRC_COUNT_UNGRANTED,
+	KRC_COUNT_WRITES,
+	KRC_COUNT_STUCK,
 	KRC_COUNTS,
 };
 
@@ -465,6 +567,7 @@ static inline void krc_count(enum krc_count count)
 
 extern struct workqueue_struct *krc_wq;
 extern struct workqueue_struct *krc_stop_wq;
+extern struct workqueue_struct *krc_grant_wq;
 
 void krc_queue_init(struct krc_queue *q);
 void krc_queue_run(struct krc_queue *q);
@@ -501,6 +604,12 @@ static inline struct krc_swr *krc_swr_at(const struct krc_conn *c, u32 i)
 	return c->sq + (i & (c->sq_size - 1)) * c->sq_stride;
 }
 
+/* A slot that is 0 has no key, because index 0 isn't that of a region. */
+static inline struct krc_key *krc_key_slot(const struct krc_conn *c, u32 rkey)
+{
+	return &c->keys[KRC_KEY_INDEX(rkey) & (KRC_KEY_SLOTS - 1)];
+}
+
 static inline struct krc_rwr *krc_rwr_at(const struct krc_conn *c, u32 i)
 {
 	return &c->rq[i & (c->rq_size - 1)];
@@ -513,7 +622,20 @@ void krc_run_turns(struct krc_conn *c);
 int krc_read_end(struct krc_conn *c, struct krc_swr *w);
 bool krc_credit_due(const struct krc_conn *c);
 void krc_sent(struct krc_buf *buf, int err);
+void krc_written(struct krc_swr *w, int err);
 void krc_queue_feed(struct krc_queue *q);
+
+/* grant.c */
+
+bool krc_grant_begin(struct krc_conn *c, struct krc_mr *mr);
+void krc_grant_end(struct krc_grant *g, const struct krc_conn *by);
+void krc_grants_go(struct krc_queue *q);
+void krc_granted(struct krc_grant *g, int err);
+void krc_grant_revoked(struct krc_grant *g, int err);
+void krc_grants_init(struct krc_queue *q);
+void krc_grants_fini(struct krc_queue *q);
+
+extern unsigned int krc_rma_min;
 
 /* rx.c */
 
@@ -537,6 +659,10 @@ void krc_debugfs_exit(void);
 
 void krc_net_send(struct krc_buf *buf);
 void krc_net_lost(struct krc_queue *q);
+void krc_net_write(struct krc_swr *w);
+int krc_net_open_grant(struct krc_grant *g);
+void krc_net_grant(struct krc_grant *g);
+int krc_net_close(struct krc_grant *g);
 
 /* verbs.c and cm.c; tests have others. */
 

@@ -13,6 +13,10 @@ static int counters_show(struct seq_file *m, void *unused)
 		[KRC_COUNT_STRAY]	= "stray",
 		[KRC_COUNT_VIOLATIONS]	= "violations",
 		[KRC_COUNT_LOST]	= "lost",
+		[KRC_COUNT_GRANTS]	= "grants",
+		[KRC_COUNT_UNGRANTED]	= "ungranted",
+		[KRC_COUNT_WRITES]	= "writes",
+		[KRC_COUNT_STUCK]	= "stuck",
 	};
 	int i;
 

@@ -41,9 +41,13 @@ module_param_named(datagram, krc_datagram, uint, 0444);
 MODULE_PARM_DESC(datagram, "bytes of a datagram (default: 4608)");
 module_param_named(max_queues, krc_max_queues, uint, 0444);
 MODULE_PARM_DESC(max_queues, "most endpoints of a link (default: 8)");
+module_param_named(rma, krc_rma, bool, 0444);
+MODULE_PARM_DESC(rma, "have devices write data, if they can (default: Y)");
+module_param_named(rma_min, krc_rma_min, uint, 0444);
+MODULE_PARM_DESC(rma_min, "least bytes of a region to which the peer's device may write (default: 8192)");
 static unsigned int revoke_s = 30;
 module_param(revoke_s, uint, 0444);
-MODULE_PARM_DESC(revoke_s, "seconds after which a datagram that doesn't end fails the device (default: 30)");
+MODULE_PARM_DESC(revoke_s, "seconds after which an operation that doesn't end fails the device (default: 30)");
 
 struct kulp_key *krc_key;
 
@@ -431,6 +435,8 @@ static void krc_wqs_free(void)
 		destroy_workqueue(krc_open_wq);
 	if (krc_stop_wq)
 		destroy_workqueue(krc_stop_wq);
+	if (krc_grant_wq)
+		destroy_workqueue(krc_grant_wq);
 	if (krc_wq)
 		destroy_workqueue(krc_wq);
 }
@@ -444,7 +450,8 @@ static int krc_wqs_alloc(void)
 	krc_wq = alloc_workqueue("kofi_rc", WQ_MEM_RECLAIM | WQ_HIGHPRI | COMPAT_WQ_PERCPU, 0);
 	krc_stop_wq = alloc_workqueue("kofi_rc_stop", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
 	krc_open_wq = alloc_workqueue("kofi_rc_open", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (krc_wq && krc_stop_wq && krc_open_wq)
+	krc_grant_wq = alloc_workqueue("kofi_rc_grant", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	if (krc_wq && krc_stop_wq && krc_open_wq && krc_grant_wq)
 		return 0;
 	krc_wqs_free();
 	return -ENOMEM;

@@ -69,8 +69,15 @@ static void krc_mr_disown(struct krc_mr *mr)
 	WRITE_ONCE(mr->conn, NULL);
 }
 
-/* The last access has ended: wake those that wait for the region. */
-static void krc_mr_freed(struct krc_mr *mr)
+/* Return: true if nobody reaches the region's memory by its key. */
+static bool krc_mr_is_idle(const struct krc_mr *mr)
+{
+	lockdep_assert_held(&mr->lock);
+	return !mr->users && !mr->grant;
+}
+
+/* The last access has ended: wake those that wait for the region, but @by, which runs next. */
+static void krc_mr_freed(struct krc_mr *mr, const struct krc_conn *by)
 {
 	struct krc_conn *waiter = mr->waiter;
 
@@ -78,7 +85,7 @@ static void krc_mr_freed(struct krc_mr *mr)
 	mr->state = KRC_MR_FREE;
 	mr->waiter = NULL;
 	wake_up_var(&mr->users);
-	if (mr->conn)
+	if (mr->conn && mr->conn != by)
 		krc_conn_kick(mr->conn);
 	if (waiter) {
 		krc_conn_kick(waiter);
@@ -86,13 +93,32 @@ static void krc_mr_freed(struct krc_mr *mr)
 	}
 }
 
-/* No new access begins from here on. */
-static void krc_mr_end(struct krc_mr *mr)
+/*
+ * No new access begins from here on. @by: the connection that runs next; with NULL, the caller
+ * calls krc_grants_go(), and the peer may not have finished with the region.
+ */
+static void krc_mr_end(struct krc_mr *mr, const struct krc_conn *by)
 {
 	lockdep_assert_held(&mr->lock);
 	if (mr->state != KRC_MR_VALID)
 		return;
-	mr->state = mr->users ? KRC_MR_INVALIDATING : KRC_MR_FREE;
+	mr->state = krc_mr_is_idle(mr) ? KRC_MR_FREE : KRC_MR_INVALIDATING;
+	if (mr->grant)
+		krc_grant_end(mr->grant, by);
+}
+
+/**
+ * krc_mr_ungranted() - a region's grant is over
+ * @mr: the region, locked, without a grant
+ * @by: a connection that runs next
+ */
+void krc_mr_ungranted(struct krc_mr *mr, const struct krc_conn *by)
+{
+	lockdep_assert_held(&mr->lock);
+	if (mr->state == KRC_MR_INVALIDATING && !mr->users)
+		krc_mr_freed(mr, by);
+	else
+		wake_up_var(&mr->users);
 }
 
 /* An access begins at once or not at all, so the last of them ends soon. */
@@ -101,7 +127,7 @@ static bool krc_mr_unused(struct krc_mr *mr)
 	bool unused;
 
 	spin_lock_irq(&mr->lock);
-	unused = !mr->users;
+	unused = krc_mr_is_idle(mr);
 	spin_unlock_irq(&mr->lock);
 	return unused;
 }
@@ -147,11 +173,14 @@ void krc_mr_fini(struct krc_mr *mr)
 	spin_lock_irq(&mr->mrs->lock);
 	spin_lock(&mr->lock);
 	mr->dying = true;
-	krc_mr_end(mr);
-	owner = mr->users && mr->conn ? krc_conn_get(mr->conn) : NULL;
+	krc_mr_end(mr, NULL);
+	owner = !krc_mr_is_idle(mr) && mr->conn ? krc_conn_get(mr->conn) : NULL;
 	krc_mr_disown(mr);
 	spin_unlock(&mr->lock);
 	spin_unlock_irq(&mr->mrs->lock);
+	/* A grant has an owner, which keeps the queue; or else its connection is ending. */
+	if (owner && owner->queue)
+		krc_grants_go(owner->queue);
 	krc_mr_wait_unused(mr, owner);
 	/* It may wait for the region, and wasn't kicked, because it doesn't own it any more. */
 	if (owner) {
@@ -263,9 +292,10 @@ static int krc_mr_activate(struct krc_mr *mr, const struct krc_mr_map *map)
 	return 0;
 }
 
-/* The lists of owners are locked if @owner changes. Return: 0, -EBUSY or -EINVAL. */
+/* The lists of owners are locked if @owner changes. Return: as krc_mr_register(). */
 static int krc_mr_register_locked(struct krc_mr *mr, struct krc_conn *c,
-				  const struct krc_mr_map *map, bool owner)
+				  const struct krc_mr_map *map, bool owner, bool grant,
+				  struct krc_mr_turn *turn)
 {
 	int ret;
 
@@ -280,11 +310,15 @@ static int krc_mr_register_locked(struct krc_mr *mr, struct krc_conn *c,
 	}
 	if (ret == -EBUSY)
 		ret = krc_mr_wait(mr, c) ?: -EBUSY;
-	return ret;
+	if (ret)
+		return ret;
+	*turn = (struct krc_mr_turn){ .index = mr->index, .gen = mr->gen };
+	return (grant && krc_grant_begin(c, mr)) || mr->told;
 }
 
 static int krc_mr_register_found(struct krc_mr *mr, struct krc_conn *c,
-				 const struct krc_mr_map *map)
+				 const struct krc_mr_map *map, bool grant,
+				 struct krc_mr_turn *turn)
 {
 	bool owner = READ_ONCE(mr->conn) != c;
 	int ret;
@@ -294,12 +328,12 @@ static int krc_mr_register_found(struct krc_mr *mr, struct krc_conn *c,
 	if (owner) {
 		spin_lock(&mr->mrs->lock);
 		spin_lock(&mr->lock);
-		ret = krc_mr_register_locked(mr, c, map, owner);
+		ret = krc_mr_register_locked(mr, c, map, owner, grant, turn);
 		spin_unlock(&mr->lock);
 		spin_unlock(&mr->mrs->lock);
 	} else {
 		spin_lock(&mr->lock);
-		ret = krc_mr_register_locked(mr, c, map, owner);
+		ret = krc_mr_register_locked(mr, c, map, owner, grant, turn);
 		spin_unlock(&mr->lock);
 	}
 	return ret;
@@ -309,12 +343,15 @@ static int krc_mr_register_found(struct krc_mr *mr, struct krc_conn *c,
  * krc_mr_register() - make a region's key valid
  * @c: the connection that registers it
  * @map: the mapping, and the key, which names the region
+ * @grant: let the peer's device write to it, if possible
+ * @turn: result, on success
  *
  * Context: krc_conn.lock is held.
- * Return: 0; -EBUSY if the region will be free later: then krc_conn_kick() is called for @c; or
- * -EINVAL.
+ * Return: 0; 1 if krc_mr_key() has something to tell the peer; -EBUSY if the region will be free
+ * later: then krc_conn_kick() is called for @c; or -EINVAL.
  */
-int krc_mr_register(struct krc_conn *c, const struct krc_mr_map *map)
+int krc_mr_register(struct krc_conn *c, const struct krc_mr_map *map, bool grant,
+		    struct krc_mr_turn *turn)
 {
 	struct krc_mr *mr;
 	int ret = -EINVAL;
@@ -324,7 +361,64 @@ int krc_mr_register(struct krc_conn *c, const struct krc_mr_map *map)
 	rcu_read_lock();
 	mr = xa_load(&c->mrs->xa, KRC_KEY_INDEX(map->key));
 	if (mr && mr->pd == c->pd)
-		ret = krc_mr_register_found(mr, c, map);
+		ret = krc_mr_register_found(mr, c, map, grant, turn);
+	rcu_read_unlock();
+	return ret;
+}
+
+/*
+ * Get the key of a registration's grant for the peer; or, if the peer may know a key of an earlier
+ * one, tell that there is none now. Otherwise it could take the earlier one for that of this
+ * registration, when the ULP's 8 bits of krc_key.rkey are the same again.
+ */
+static int krc_mr_key_locked(struct krc_mr *mr, const struct krc_conn *c, struct krc_key *key)
+{
+	const struct krc_grant *g = mr->grant;
+
+	lockdep_assert_held(&mr->lock);
+	*key = (struct krc_key){ .rkey = mr->map.key, .gen = mr->gen, .key = KRC_NO_KEY };
+	if (g && g->state == KRC_GRANT_REGISTERING)
+		return -EAGAIN;
+	if (g) {
+		key->key = g->key;
+		key->delta = g->base - mr->map.iova;
+		mr->told_others |= mr->told && mr->told != c;
+		mr->told = c;
+		return 1;
+	}
+	if (!mr->told)
+		return 0;
+	/* Peers of other connections aren't told now, so the next registrations tell, too. */
+	mr->told_others |= mr->told != c;
+	if (!mr->told_others)
+		mr->told = NULL;
+	return 1;
+}
+
+/**
+ * krc_mr_key() - get what the peer has to know of a registration, before it learns the ULP's key
+ * @c: the connection
+ * @turn: the registration, from krc_mr_register()
+ * @key: result
+ *
+ * Context: krc_conn.lock is held.
+ * Return: 1; 0 if there is nothing to tell; or -EAGAIN while the device registers: then the
+ * connection runs later.
+ */
+int krc_mr_key(struct krc_conn *c, const struct krc_mr_turn *turn, struct krc_key *key)
+{
+	struct krc_mr *mr;
+	int ret = 0;
+
+	lockdep_assert_held(&c->lock);
+	rcu_read_lock();
+	mr = xa_load(&c->mrs->xa, turn->index);
+	if (mr) {
+		spin_lock(&mr->lock);
+		if (mr->gen == turn->gen && mr->state == KRC_MR_VALID)
+			ret = krc_mr_key_locked(mr, c, key);
+		spin_unlock(&mr->lock);
+	}
 	rcu_read_unlock();
 	return ret;
 }
@@ -361,7 +455,7 @@ int krc_mr_invalidate(struct krc_conn *c, u32 key, bool by_peer, struct krc_mr_t
 	if (by_peer ? krc_mr_is_peers(mr, c, key) :
 		      mr->state != KRC_MR_VALID || mr->map.key == key) {
 		*turn = (struct krc_mr_turn){ .index = mr->index, .gen = mr->gen };
-		krc_mr_end(mr);
+		krc_mr_end(mr, c);
 		ret = mr->state == KRC_MR_INVALIDATING ? krc_mr_wait(mr, c) : 0;
 	}
 	spin_unlock(&mr->lock);
@@ -409,11 +503,12 @@ void krc_mrs_revoke(struct krc_conn *c)
 	spin_lock_irq(&c->mrs->lock);
 	while ((mr = list_first_entry_or_null(&c->mrs_owned, struct krc_mr, owned))) {
 		spin_lock(&mr->lock);
-		krc_mr_end(mr);
+		krc_mr_end(mr, NULL);
 		krc_mr_disown(mr);
 		spin_unlock(&mr->lock);
 	}
 	spin_unlock_irq(&c->mrs->lock);
+	krc_grants_go(c->queue);
 }
 
 static bool krc_mr_allows(const struct krc_mr *mr, const struct krc_conn *c, u32 key, u64 addr,
@@ -489,8 +584,8 @@ void krc_mr_put(struct krc_mr *mr)
 	rcu_read_lock();
 	spin_lock_irqsave(&mr->lock, flags);
 	if (!WARN_ON_ONCE(!mr->users) && !--mr->users) {
-		if (mr->state == KRC_MR_INVALIDATING)
-			krc_mr_freed(mr);
+		if (mr->state == KRC_MR_INVALIDATING && !mr->grant)
+			krc_mr_freed(mr, NULL);
 		else
 			wake_up_var(&mr->users);
 	}

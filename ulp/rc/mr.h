@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Memory regions: pages that a key stands for, while it is valid. Regions are software: datagrams
- * name a key, and data is copied. Peers' accesses and datagrams that are sent from a region's pages
- * are its users; it isn't free before the last of them has ended.
+ * name a key, and data is copied. Besides, a region may have a grant (grant.c), by which the peer's
+ * device writes to it. Peers' accesses and datagrams that are sent from a region's pages are its
+ * users; it isn't free before the last of them has ended, and the grant is over.
  *
- *	FREE -- register --> VALID -- invalidate --> INVALIDATING -- no users --> FREE
+ *	FREE -- register --> VALID -- invalidate --> INVALIDATING -- no users, no grant --> FREE
  *
  * A region has two lists of pages. Some ULPs map the next pages while the current ones are still
  * registered, so mapping fills the pending list, which registration makes the active one. Others
@@ -23,6 +24,10 @@
 #include <linux/xarray.h>
 
 struct krc_conn;
+struct krc_grant;
+struct krc_key;
+
+#define KRC_MR_PAGES	257	/* most pages of a region */
 
 #define KRC_ACCESS_LOCAL_WRITE	0x1
 #define KRC_ACCESS_REMOTE_WRITE	0x2
@@ -86,6 +91,9 @@ struct krc_mr_map {
  * @state: state
  * @gen: number of registrations
  * @users: accesses that have begun and not ended
+ * @grant: access by the peer's device, until it is over; or NULL
+ * @told: connection whose peer may know a key for its device, or NULL; only compared
+ * @told_others: peers of other connections may know one, too
  * @map: the registered mapping
  * @pages: kernel addresses of the registered pages
  * @npages: number of these
@@ -109,6 +117,9 @@ struct krc_mr {
 	enum krc_mr_state	state;
 	u32			gen;
 	u32			users;
+	struct krc_grant	*grant;
+	const struct krc_conn	*told;
+	bool			told_others;
 	struct krc_mr_map	map;
 	u64			*pages;
 	u32			npages;
@@ -137,7 +148,10 @@ void krc_mr_map_begin(struct krc_mr *mr);
 int krc_mr_map_page(struct krc_mr *mr, u64 addr);
 void krc_mr_map_end(struct krc_mr *mr);
 u32 krc_mr_mapping(struct krc_mr *mr);
-int krc_mr_register(struct krc_conn *c, const struct krc_mr_map *map);
+int krc_mr_register(struct krc_conn *c, const struct krc_mr_map *map, bool grant,
+		    struct krc_mr_turn *turn);
+int krc_mr_key(struct krc_conn *c, const struct krc_mr_turn *turn, struct krc_key *key);
+void krc_mr_ungranted(struct krc_mr *mr, const struct krc_conn *by);
 int krc_mr_invalidate(struct krc_conn *c, u32 key, bool by_peer, struct krc_mr_turn *turn);
 bool krc_mr_busy(struct krc_mrs *mrs, const struct krc_mr_turn *turn);
 void krc_mrs_revoke(struct krc_conn *c);

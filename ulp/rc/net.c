@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Datagrams over a fabric of kOFI: see net.h. */
+/* Datagrams, writes and grants over a fabric of kOFI: see net.h. */
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
+#include <kofi/domain.h>
 #include <kofi/endpoint.h>
 #include "net.h"
 
@@ -10,6 +11,7 @@
 
 unsigned int krc_datagram = 4608;
 unsigned int krc_max_queues = 8;
+bool krc_rma = true;
 char *krc_fabric = "efa-direct";
 
 static void krc_received(struct kulp_queue *kq, void *buf, size_t len)
@@ -50,6 +52,7 @@ void __init krc_net_setup(void)
 {
 	krc_role.recv_len = krc_datagram;
 	krc_role.max_queues = krc_max_queues;
+	krc_role.writes = krc_rma;
 }
 
 static void krc_bvec_set(struct bio_vec *bvec, void *mem, u32 len)
@@ -93,14 +96,164 @@ void krc_net_send(struct krc_buf *buf)
  * krc_net_lost() - give up a device
  * @q: one of its queues
  *
- * All datagrams end, and krc_link_gone() is called.
+ * All datagrams and writes end, and krc_link_gone() is called.
  * Context: Process or softirq.
  */
 void krc_net_lost(struct krc_queue *q)
 {
-	pr_warn("kofi_rc: a datagram doesn't end, so %s is reopened\n",
+	pr_warn("kofi_rc: an operation doesn't end, so %s is reopened\n",
 		q->kulp->fabric->info->domain_attr->name);
 	kulp_fabric_lost(q->kulp->fabric);
+}
+
+/* --- writes of the device --- */
+
+static void krc_write_done(struct kulp_queue *kq, struct kulp_op *op, int err, size_t len)
+{
+	krc_written(container_of(op, struct krc_swr, rma.op), err);
+}
+
+/*
+ * Describe local memory by bio_vecs, which take the place of its pieces: neighbours become one.
+ * Return: the number of bio_vecs.
+ */
+static u32 krc_write_bvecs(struct krc_swr *w)
+{
+	struct bio_vec *bvecs = (struct bio_vec *)w->sge;
+	u64 from, past = 0;
+	u32 i, len, n = 0;
+
+	static_assert(sizeof(struct bio_vec) == sizeof(struct krc_sge));
+	for (i = 0; i < w->nsge; i++) {
+		from = w->sge[i].addr;
+		len = w->sge[i].len;
+		if (n && from == past && bvecs[n - 1].bv_len <= U32_MAX - len)
+			bvecs[n - 1].bv_len += len;
+		else if (len)
+			krc_bvec_set(&bvecs[n++], (void *)(uintptr_t)from, len);
+		past = from + len;
+	}
+	return n;
+}
+
+/**
+ * krc_net_write() - have the device write
+ * @w: the work request, with krc_swr.rma.iov, for which krc_written() follows
+ *
+ * Context: Process or softirq.
+ */
+void krc_net_write(struct krc_swr *w)
+{
+	struct krc_conn *c = w->conn;
+	u32 n = krc_write_bvecs(w);
+
+	w->rma.op.lane = KULP_LANE_SEND;
+	w->rma.op.done = krc_write_done;
+	w->rma.peer = c->peer;
+	w->rma.has_imm = false;
+	iov_iter_bvec(&w->rma.iter, ITER_SOURCE, (struct bio_vec *)w->sge, n, w->total);
+	kulp_rma_submit(c->queue->kulp, &w->rma);
+}
+
+/* --- grants --- */
+
+/* The region keeps its pages until the grant is over. */
+static int krc_grant_register(struct krc_queue *q, struct krc_grant *g)
+{
+	const struct krc_mr *mr = g->mr;
+	u64 at = mr->map.iova, left = mr->map.length;
+	struct fi_mr_attr attr = {
+		.type		= FI_MR_BVEC,
+		.access		= FI_REMOTE_WRITE,
+		.context	= &g->op,
+	};
+	void *piece;
+	u32 len;
+	int ret;
+
+	/* The peer won't be told of it any more. */
+	if (READ_ONCE(mr->state) != KRC_MR_VALID)
+		return -ECANCELED;
+	spin_lock_bh(&q->bvecs_lock);
+	for (; left && attr.iov_count < KRC_MR_PAGES; at += len, left -= len) {
+		len = min_t(u64, left, U32_MAX);
+		piece = krc_mr_piece(mr, at, &len);
+		krc_bvec_set(&q->bvecs[attr.iov_count++], piece, len);
+	}
+	attr.bvec = q->bvecs;
+	ret = fi_mr_post_reg(g->fid, &attr, FI_COMPLETION);
+	spin_unlock_bh(&q->bvecs_lock);
+	return ret;
+}
+
+static int krc_grant_post(struct kulp_queue *kq, struct kulp_op *op)
+{
+	struct krc_grant *g = container_of(op, struct krc_grant, op);
+
+	if (READ_ONCE(g->state) == KRC_GRANT_REGISTERING)
+		return krc_grant_register(g->queue, g);
+	return fi_mr_post_inval(g->fid, FI_COMPLETION, op);
+}
+
+static void krc_grant_done(struct kulp_queue *kq, struct kulp_op *op, int err, size_t len)
+{
+	struct krc_grant *g = container_of(op, struct krc_grant, op);
+	size_t keylen = sizeof(g->key);
+
+	if (READ_ONCE(g->state) != KRC_GRANT_REGISTERING) {
+		krc_grant_revoked(g, err);
+		return;
+	}
+	if (!err)
+		fi_mr_raw_attr(g->fid, &g->base, (u8 *)&g->key, &keylen, 0);
+	krc_granted(g, err);
+}
+
+/**
+ * krc_net_grant() - have the device register or invalidate
+ * @g: the grant, whose state tells; krc_granted() or krc_grant_revoked() follows
+ *
+ * Context: Process or softirq.
+ */
+void krc_net_grant(struct krc_grant *g)
+{
+	g->op.lane = READ_ONCE(g->state) == KRC_GRANT_REGISTERING ? KULP_LANE_REG :
+								     KULP_LANE_INVAL;
+	kulp_submit(g->queue->kulp, &g->op);
+}
+
+/**
+ * krc_net_open_grant() - get a region of the device for a new grant
+ * @g: the grant
+ *
+ * Context: Process, sleeps.
+ * Return: 0 or a negative errno.
+ */
+int krc_net_open_grant(struct krc_grant *g)
+{
+	struct kulp_queue *kq = g->queue->kulp;
+	const struct fi_mr_alloc_attr attr = {
+		.max_pages = KRC_MR_PAGES, .access = FI_REMOTE_WRITE, .cq = kq->cq,
+	};
+
+	g->op.post = krc_grant_post;
+	g->op.done = krc_grant_done;
+	return fi_mr_alloc(kq->fabric->domain, &attr, &g->fid, NULL);
+}
+
+/**
+ * krc_net_close() - close a region of the device
+ * @g: the grant, without a request of the device
+ *
+ * Context: Process, sleeps.
+ * Return: 0, after which nobody reaches its memory; or a negative errno.
+ */
+int krc_net_close(struct krc_grant *g)
+{
+	/* Then the memory may be reached for as long as the device is there. */
+	if (g->failed && !READ_ONCE(g->fid->fid.dead))
+		return -EIO;
+	return fi_close(&g->fid->fid);
 }
 
 /* The caller has closed the device, so all datagrams have ended. */
@@ -111,12 +264,16 @@ static void krc_queue_fini(struct krc_queue *q)
 	cancel_work_sync(&q->work);
 	list_for_each_entry_safe(buf, next, &q->free, list)
 		kfree(buf);
+	kfree(q->bvecs);
 }
 
 static void krc_net_free(struct krc_net *net)
 {
 	u32 i;
 
+	/* There are no connections, so no grant has memory. */
+	for (i = 0; i < net->nqueues; i++)
+		krc_grants_fini(&net->queues[i]);
 	if (!IS_ERR_OR_NULL(net->fabric))
 		kulp_fabric_put(net->fabric);
 	for (i = 0; i < net->nqueues; i++)
@@ -143,6 +300,10 @@ static int krc_bufs_alloc(struct krc_queue *q)
 	int node = q->kulp->fabric->info->domain_attr->numa_node;
 	struct krc_buf *buf;
 	u32 i;
+
+	q->bvecs = kmalloc_array_node(KRC_MR_PAGES, sizeof(*q->bvecs), GFP_KERNEL, node);
+	if (!q->bvecs)
+		return -ENOMEM;
 
 	for (i = 0; i < KRC_QUEUE_BUFS; i++) {
 		buf = kzalloc_node(sizeof(*buf), GFP_KERNEL, node);
@@ -171,6 +332,8 @@ static int krc_net_init(struct krc_net *net)
 		krc_queue_init(&net->queues[i]);
 		net->queues[i].net = net;
 		net->queues[i].kulp = &f->queues[i];
+		net->queues[i].can_write = f->can_write;
+		net->queues[i].max_write = f->max_rma;
 		net->nqueues++;
 		ret = krc_bufs_alloc(&net->queues[i]);
 	}

@@ -40,6 +40,7 @@ static inline struct krc_net *krc_net_get(struct krc_net *net)
 extern unsigned int krc_datagram;
 extern unsigned int krc_max_queues;
 extern char *krc_fabric;
+extern bool krc_rma;
 
 /* link.c */
 

@@ -34,7 +34,6 @@
 #include "net.h"
 
 #define KRC_PORT	20886	/* of TCP, by default */
-#define KRC_MR_PAGES	257	/* most pages of a region */
 #define KRC_SEND_SGES	16
 #define KRC_QP_WR	8192
 #define KRC_QPN_MAX	0xffffff

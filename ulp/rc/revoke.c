@@ -8,9 +8,9 @@
  *	   told, and so is the ULP.
  *	2. Datagrams don't find the connection. After an RCU grace period, no copy into a receive,
  *	   a region or the memory of a read goes on.
- *	3. The regions that it has registered are invalidated.
- *	4. When the datagrams that are sent from the ULP's memory have ended, nobody reaches that
- *	   memory: the state is KRC_FENCED, and the work requests are flushed.
+ *	3. Its regions are invalidated; those that have a grant by the device, too.
+ *	4. When that has ended, and the datagrams and writes from the ULP's memory, nobody reaches
+ *	   that memory: the state is KRC_FENCED, and the work requests are flushed.
  *
  * A datagram can be outstanding for as long as the device tries to send it. After krc_revoke_ms
  * the device is given up, which ends all its operations.
@@ -19,8 +19,6 @@
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include "conn.h"
-
-#define KRC_STUCK_SECS	120	/* between messages about a device that doesn't let go */
 
 unsigned int krc_revoke_ms = 30000;
 
@@ -91,9 +89,9 @@ static bool krc_is_idle(struct krc_conn *c)
 {
 	bool idle;
 
-	/* Under the lock, after which krc_sent() doesn't use the connection. */
+	/* Under the lock, after which krc_sent() and grants don't use the connection. */
 	spin_lock_irq(&c->lock);
-	idle = !c->bufs;
+	idle = !c->bufs && !c->writes && !c->grants;
 	spin_unlock_irq(&c->lock);
 	return idle;
 }

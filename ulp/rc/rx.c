@@ -59,7 +59,7 @@ static int krc_place_write(struct krc_conn *c, const struct krc_dgram *d)
 	return 0;
 }
 
-static int krc_place_read(struct krc_conn *c, const struct krc_dgram *d)
+static int krc_place_nothing(struct krc_conn *c, const struct krc_dgram *d)
 {
 	return 0;
 }
@@ -67,8 +67,47 @@ static int krc_place_read(struct krc_conn *c, const struct krc_dgram *d)
 static int (* const krc_places[KRC_TYPES])(struct krc_conn *c, const struct krc_dgram *d) = {
 	[KRC_SEND]	= krc_place_send,
 	[KRC_WRITE]	= krc_place_write,
-	[KRC_READ]	= krc_place_read,
+	[KRC_READ]	= krc_place_nothing,
+	[KRC_KEYS]	= krc_place_nothing,
 };
+
+/* --- keys of the peer --- */
+
+/*
+ * Keep a key by the index of its region, unless there is a newer one of the region: datagrams come
+ * in any order. Two regions with the same slot take it from each other.
+ */
+static void krc_take_key(struct krc_conn *c, const struct krc_key *key)
+{
+	struct krc_key *slot = krc_key_slot(c, key->rkey);
+
+	lockdep_assert_held(&c->lock);
+	if (KRC_KEY_INDEX(slot->rkey) != KRC_KEY_INDEX(key->rkey) ||
+	    (s32)(key->gen - slot->gen) > 0)
+		*slot = *key;
+}
+
+/*
+ * A key is of use only with the peer's address, so whatever it is, it names memory of the peer's
+ * machine. Return: 0 or -EPROTO.
+ */
+static int krc_take_keys(struct krc_conn *c, const struct krc_dgram *d)
+{
+	const struct krc_wire_key *wire = d->keys;
+	struct krc_key keys[KRC_KEYS_MAX];
+	unsigned int i;
+
+	if (!c->can_write)
+		return -EPROTO;
+	for (i = 0; i < d->nkeys; i++)
+		if (krc_parse_key(&wire[i], &keys[i]))
+			return -EPROTO;
+	spin_lock_irq(&c->lock);
+	for (i = 0; i < d->nkeys; i++)
+		krc_take_key(c, &keys[i]);
+	spin_unlock_irq(&c->lock);
+	return 0;
+}
 
 /* --- delivery, in order --- */
 
@@ -145,6 +184,8 @@ static int krc_take_counted(struct krc_conn *c, const struct krc_dgram *d)
 	if (d->seq - c->rx_next >= 2 * c->window || test_bit(i, c->rx_have))
 		return -EPROTO;
 	ret = krc_places[d->type](c, d);
+	if (!ret && d->nkeys)
+		ret = krc_take_keys(c, d);
 	if (ret)
 		return ret;
 	c->early[i] = (struct krc_early) {

@@ -9,13 +9,19 @@
 #include "conn.h"
 
 /**
- * struct krc_turn - datagrams that are built, and are to be sent
+ * struct krc_turn - datagrams and writes that are to be sent
  * @bufs: the datagrams
  * @n: number of these
+ * @writes: writes of the device
+ * @nwrites: number of these
+ * @more: other requests may begin ahead of their turn
  */
 struct krc_turn {
 	struct list_head	bufs;
 	u32			n;
+	struct krc_swr		*writes[KRC_TURN];
+	u32			nwrites;
+	bool			more;
 };
 
 /* --- datagrams --- */
@@ -159,7 +165,7 @@ static void krc_position_add(struct krc_conn *c, const struct krc_sge *sge, u32 
  */
 static int krc_gather(struct krc_conn *c, const struct krc_swr *w, struct krc_buf *buf)
 {
-	u32 len, room = c->room, copied = 0;
+	u32 len, room = c->room - (buf->head_len - KRC_HDR), copied = 0;
 	const struct krc_sge *sge;
 	struct krc_mr *mr;
 	void *from;
@@ -172,7 +178,7 @@ static int krc_gather(struct krc_conn *c, const struct krc_swr *w, struct krc_bu
 			if (!from)
 				return -EINVAL;
 			if (len <= KRC_COPY - copied) {
-				memcpy(buf->head + KRC_HDR + copied, from, len);
+				memcpy(buf->head + buf->head_len + copied, from, len);
 				copied += len;
 				krc_mr_put(mr);
 			} else {
@@ -184,8 +190,19 @@ static int krc_gather(struct krc_conn *c, const struct krc_swr *w, struct krc_bu
 		}
 		krc_position_add(c, sge, len);
 	}
-	buf->head_len = KRC_HDR + copied;
+	buf->head_len += copied;
 	return copied + buf->piece_len;
+}
+
+/* Add the keys for the peer. */
+static void krc_gather_keys(const struct krc_conn *c, struct krc_buf *buf)
+{
+	struct krc_wire_key *wire = (struct krc_wire_key *)(buf->head + KRC_HDR);
+	unsigned int i;
+
+	for (i = 0; i < c->nnews; i++)
+		krc_build_key(&wire[i], &c->news[i]);
+	buf->head_len = KRC_HDR + c->nnews * sizeof(*wire);
 }
 
 /*
@@ -202,6 +219,8 @@ static struct krc_buf *krc_issue_piece(struct krc_conn *c, struct krc_swr *w, st
 		return ERR_PTR(-EAGAIN);
 	d->offset = c->at;
 	d->total = w->total;
+	if (d->nkeys)
+		krc_gather_keys(c, buf);
 	ret = krc_gather(c, w, buf);
 	if (ret < 0) {
 		krc_buf_drop(c, buf);
@@ -217,18 +236,36 @@ static struct krc_buf *krc_issue_piece(struct krc_conn *c, struct krc_swr *w, st
 	return buf;
 }
 
+/* Return: true if the device has carried out all writes before the request at krc_conn.next. */
+static bool krc_writes_done(struct krc_conn *c)
+{
+	struct krc_swr *w;
+
+	if (!c->writes)
+		return true;
+	if ((s32)(c->tail - c->written) > 0)
+		c->written = c->tail;
+	for (; c->written != c->next; c->written++) {
+		w = krc_swr_at(c, c->written);
+		if (w->op == KRC_OP_WRITE && w->started && w->parts)
+			return false;
+	}
+	return true;
+}
+
 /* Functions for operations build one datagram. Return: 0, -EAGAIN to wait, or a negative errno. */
 
 static int krc_issue_send(struct krc_conn *c, struct krc_swr *w, struct krc_turn *turn)
 {
-	struct krc_dgram d = { .type = KRC_SEND, .number = c->tx_msgs };
+	struct krc_dgram d = { .type = KRC_SEND, .number = c->tx_msgs, .nkeys = c->nnews };
 	struct krc_buf *buf;
 
-	if ((s32)(c->peer_credits - c->tx_msgs) <= 0)
+	if ((s32)(c->peer_credits - c->tx_msgs) <= 0 || !krc_writes_done(c))
 		return -EAGAIN;
 	buf = krc_issue_piece(c, w, &d);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
+	c->nnews = 0;
 	if (w->issued) {
 		c->tx_msgs++;
 		if (w->flags & KRC_F_INV) {
@@ -285,7 +322,7 @@ static int krc_issue_read(struct krc_conn *c, struct krc_swr *w, struct krc_turn
 	/* The peer serves none at all. */
 	if (!c->ord)
 		return -EINVAL;
-	if (krc_window_full(c) || c->nreads >= c->ord)
+	if (krc_window_full(c) || c->nreads >= c->ord || !krc_writes_done(c))
 		return -EAGAIN;
 	buf = krc_buf_get(c);
 	if (!buf)
@@ -300,12 +337,52 @@ static int krc_issue_read(struct krc_conn *c, struct krc_swr *w, struct krc_turn
 	return 0;
 }
 
+/* Send keys, to have room for more of them. Return: 0 or -EAGAIN. */
+static int krc_issue_keys(struct krc_conn *c, struct krc_turn *turn)
+{
+	struct krc_dgram d = { .type = KRC_KEYS, .nkeys = c->nnews };
+	struct krc_buf *buf;
+
+	buf = krc_window_full(c) ? NULL : krc_buf_get(c);
+	if (!buf)
+		return -EAGAIN;
+	krc_gather_keys(c, buf);
+	buf->counted = true;
+	c->nnews = 0;
+	krc_turn_add(c, turn, buf, &d);
+	return 0;
+}
+
+/* Return: as krc_mr_register(), but not 1. */
+static int krc_reg_begin(struct krc_conn *c, struct krc_swr *w)
+{
+	int ret = krc_mr_register(c, &w->map, w->grant, &w->turn);
+
+	if (ret < 0)
+		return ret;
+	w->started = true;
+	w->tell = ret && c->can_grant;
+	return 0;
+}
+
+/* The peer is told of the key before the ULP can tell it of the region. */
 static int krc_issue_reg(struct krc_conn *c, struct krc_swr *w, struct krc_turn *turn)
 {
-	int ret = krc_mr_register(c, &w->map);
+	struct krc_key key;
+	int ret;
 
+	ret = w->started ? 0 : krc_reg_begin(c, w);
+	if (!ret && w->tell && c->nnews == KRC_KEYS_MAX)
+		ret = krc_issue_keys(c, turn);
 	if (ret)
 		return ret == -EBUSY ? -EAGAIN : ret;
+	if (w->tell) {
+		ret = krc_mr_key(c, &w->turn, &key);
+		if (ret < 0)
+			return ret;
+		if (ret)
+			c->news[c->nnews++] = key;
+	}
 	w->issued = true;
 	return 0;
 }
@@ -329,6 +406,83 @@ static int (* const krc_issues[])(struct krc_conn *c, struct krc_swr *w, struct 
 	[KRC_OP_INVAL]	= krc_issue_inval,
 };
 
+/* --- what begins ahead of its turn --- */
+
+/*
+ * A region that the next request reads into isn't for the peer, although on iWARP that takes the
+ * right to write.
+ */
+static bool krc_reg_is_sink(const struct krc_conn *c, u32 i)
+{
+	const struct krc_swr *w = krc_swr_at(c, i), *next = krc_swr_at(c, i + 1);
+
+	return i + 1 != c->head && next->op == KRC_OP_READ && next->nsge &&
+	       next->sge[0].key == w->map.key;
+}
+
+/* If the region can't be registered yet, it will be in its turn. */
+static void krc_start_reg(struct krc_conn *c, struct krc_swr *w)
+{
+	w->grant = c->can_grant && w->map.length >= krc_rma_min &&
+		   w->map.access & KRC_ACCESS_REMOTE_WRITE && !krc_reg_is_sink(c, c->ahead);
+	if (w->grant)
+		krc_reg_begin(c, w);
+}
+
+static bool krc_swr_is_plain(const struct krc_swr *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->nsge; i++)
+		if (w->sge[i].key)
+			return false;
+	return true;
+}
+
+static void krc_start_write(struct krc_conn *c, struct krc_swr *w, struct krc_turn *turn)
+{
+	const struct krc_key *key = krc_key_slot(c, w->key);
+
+	if (!KRC_KEY_INDEX(w->key) || key->rkey != w->key || key->key == KRC_NO_KEY || !w->total ||
+	    w->total > c->queue->max_write || w->flags & KRC_F_FENCE || !krc_swr_is_plain(w))
+		return;
+	w->rma.iov.addr = w->raddr + key->delta;
+	w->rma.iov.key = key->key;
+	w->conn = c;
+	w->started = true;
+	w->issued = true;
+	w->parts = 1;
+	c->writes++;
+	turn->writes[turn->nwrites++] = w;
+}
+
+/*
+ * The device registers and writes as soon as it is asked to. Data that is written may arrive before
+ * what was sent earlier, as with datagrams. But a region isn't registered ahead of invalidations,
+ * of which one may be its own.
+ */
+static void krc_start(struct krc_conn *c, struct krc_turn *turn)
+{
+	struct krc_swr *w;
+	u32 n;
+
+	if ((s32)(c->next - c->ahead) > 0)
+		c->ahead = c->next;
+	for (n = 0; c->ahead != c->head && n < KRC_TURN; n++, c->ahead++) {
+		w = krc_swr_at(c, c->ahead);
+		if (w->op == KRC_OP_INVAL)
+			break;
+		/* It has its turn already. */
+		if (c->ahead == c->next && (w->started || c->at_sge || c->at_off))
+			continue;
+		if (w->op == KRC_OP_REG)
+			krc_start_reg(c, w);
+		else if (w->op == KRC_OP_WRITE)
+			krc_start_write(c, w, turn);
+	}
+	turn->more = n == KRC_TURN;
+}
+
 /* Leaves half of the turn to reads of the peer. Return: 0, or the error of a work request. */
 static int krc_issue(struct krc_conn *c, struct krc_turn *turn)
 {
@@ -339,7 +493,8 @@ static int krc_issue(struct krc_conn *c, struct krc_turn *turn)
 		w = krc_swr_at(c, c->next);
 		if (w->flags & KRC_F_FENCE && c->nreads)
 			break;
-		ret = krc_issues[w->op](c, w, turn);
+		/* The device may write already. */
+		ret = w->issued ? 0 : krc_issues[w->op](c, w, turn);
 		if (ret == -EAGAIN)
 			break;
 		if (ret) {
@@ -352,6 +507,11 @@ static int krc_issue(struct krc_conn *c, struct krc_turn *turn)
 		c->at_sge = 0;
 		c->at_off = 0;
 		c->at = 0;
+		/* Requests behind it may begin now: krc_start(). */
+		if (w->op == KRC_OP_INVAL && c->can_write) {
+			turn->more = true;
+			break;
+		}
 	}
 	return 0;
 }
@@ -536,6 +696,8 @@ static bool krc_turn_build(struct krc_conn *c, struct krc_turn *turn)
 	lockdep_assert_held(&c->lock);
 	switch (c->state) {
 	case KRC_LIVE:
+		if (c->can_write)
+			krc_start(c, turn);
 		ret = krc_issue(c, turn);
 		if (ret)
 			krc_stop_locked(c, KRC_BY_REQUEST, ret);
@@ -550,7 +712,7 @@ static bool krc_turn_build(struct krc_conn *c, struct krc_turn *turn)
 	default:
 		break;
 	}
-	return turn->n >= KRC_TURN / 2;
+	return turn->n >= KRC_TURN / 2 || turn->more;
 }
 
 /**
@@ -565,15 +727,22 @@ void krc_run_turns(struct krc_conn *c)
 	struct krc_turn turn;
 	unsigned long flags;
 	bool more;
+	u32 i;
 
 	do {
 		INIT_LIST_HEAD(&turn.bufs);
 		turn.n = 0;
+		turn.nwrites = 0;
+		turn.more = false;
 		spin_lock_irqsave(&c->lock, flags);
 		more = krc_turn_build(c, &turn);
 		spin_unlock_irqrestore(&c->lock, flags);
 		list_for_each_entry_safe(buf, next, &turn.bufs, list)
 			krc_net_send(buf);
+		for (i = 0; i < turn.nwrites; i++)
+			krc_net_write(turn.writes[i]);
+		if (READ_ONCE(c->queue))
+			krc_grants_go(c->queue);
 	} while (more);
 }
 
@@ -620,6 +789,32 @@ void krc_sent(struct krc_buf *buf, int err)
 		krc_conn_dirty(c);
 	/* The connection may be freed as soon as it has no datagram and isn't locked. */
 	if (!--c->bufs)
+		wake_up(&c->idle);
+	spin_unlock_irqrestore(&c->lock, flags);
+}
+
+/**
+ * krc_written() - handle the end of a write by the device
+ * @w: the work request, from krc_net_write()
+ * @err: 0 or a negative errno
+ *
+ * Context: Process or softirq.
+ */
+void krc_written(struct krc_swr *w, int err)
+{
+	struct krc_conn *c = w->conn;
+	unsigned long flags;
+
+	krc_count(KRC_COUNT_WRITES);
+	spin_lock_irqsave(&c->lock, flags);
+	w->parts--;
+	w->err = w->err ?: err;
+	if (err)
+		krc_stop_locked(c, KRC_BY_FAULT, err);
+	else
+		krc_conn_dirty(c);
+	/* As in krc_sent(). */
+	if (!--c->writes)
 		wake_up(&c->idle);
 	spin_unlock_irqrestore(&c->lock, flags);
 }

@@ -12,7 +12,7 @@
 
 #include <linux/types.h>
 
-#define KRC_VERSION		1
+#define KRC_VERSION		2
 #define KRC_SERVICE		"kofi_rc"
 
 #define KRC_TOTAL_MAX		0x80000000U	/* bytes of a message, a write or a read */
@@ -22,6 +22,11 @@
 #define KRC_WINDOW_MAX		1024U
 #define KRC_READS_MAX		128U		/* of krc_wire_side.ird and ord */
 #define KRC_ULP_PRIV_MAX	255U		/* bytes of private data of the ULP */
+#define KRC_KEYS_MAX		4U		/* keys in a datagram */
+#define KRC_NO_KEY		(~0ULL)		/* of krc_wire_key.key */
+
+/* krc_wire_side.features; a receiver ignores those that it doesn't know. */
+#define KRC_CAN_WRITE		0x1	/* its device writes to memory of which it knows the key */
 
 /**
  * struct krc_wire_side - description of a side; private data of the ULP follows
@@ -33,6 +38,7 @@
  * @ord: reads that the side makes at a time
  * @port: active side: the port at which the ULP of the passive side listens; else 0
  * @priv_len: bytes of private data
+ * @features: KRC_CAN_WRITE
  * @reserved: 0
  */
 struct krc_wire_side {
@@ -44,7 +50,8 @@ struct krc_wire_side {
 	__le16	ord;
 	__le16	port;
 	__u8	priv_len;
-	__u8	reserved[7];
+	__u8	features;
+	__u8	reserved[6];
 };
 
 /**
@@ -66,6 +73,7 @@ struct krc_wire_reject {
  * @KRC_READ: asks for data
  * @KRC_DATA: a piece of the data, or the news that it can't be read
  * @KRC_CREDIT: receives were posted
+ * @KRC_KEYS: keys, more than the next message has room for
  * @KRC_TYPES: one more than the last
  */
 enum krc_type {
@@ -74,6 +82,7 @@ enum krc_type {
 	KRC_READ,
 	KRC_DATA,
 	KRC_CREDIT,
+	KRC_KEYS,
 	KRC_TYPES,
 };
 
@@ -84,8 +93,9 @@ enum krc_type {
 /**
  * struct krc_wire_dgram - header of a datagram
  * @cookie: krc_wire_side.cookie of the receiver
- * @type: KRC_SEND to KRC_CREDIT
+ * @type: KRC_SEND to KRC_KEYS
  * @flags: KRC_LAST to KRC_FAILED
+ * @nkeys: SEND and KEYS: number of struct krc_wire_key that follow; else 0
  * @reserved: 0
  * @credits: receives that the sender has posted since the beginning
  * @seq: sequence number; 0 in DATA. CREDIT has neither this nor what follows
@@ -96,13 +106,14 @@ enum krc_type {
  * @rkey: WRITE and READ: the key of the receiver's memory; else 0
  * @addr: WRITE and READ: the address of the whole; else 0
  *
- * Data follows in SEND, WRITE and DATA.
+ * Then there are keys, and data in SEND, WRITE and DATA.
  */
 struct krc_wire_dgram {
 	__le64	cookie;
 	__u8	type;
 	__u8	flags;
-	__u8	reserved[2];
+	__u8	nkeys;
+	__u8	reserved;
 	__le32	credits;
 	__le32	seq;
 	__le32	number;
@@ -111,6 +122,20 @@ struct krc_wire_dgram {
 	__le32	arg;
 	__le32	rkey;
 	__le64	addr;
+};
+
+/**
+ * struct krc_wire_key - by which the receiver's device can write to a region of the sender
+ * @rkey: key of the region, as ULPs know it
+ * @gen: number of times that the region was registered; modulo 2^32
+ * @key: key for the device, or KRC_NO_KEY if the device can't write to the region any more
+ * @delta: address for the device minus the address as ULPs know it; modulo 2^64. 0 without a key
+ */
+struct krc_wire_key {
+	__le32	rkey;
+	__le32	gen;
+	__le64	key;
+	__le64	delta;
 };
 
 #define KRC_HDR		sizeof(struct krc_wire_dgram)
@@ -127,6 +152,7 @@ struct krc_wire_dgram {
  * @ird: at most KRC_READS_MAX
  * @ord: at most KRC_READS_MAX
  * @port: port
+ * @features: KRC_* bits, known or not
  * @priv_len: bytes of @priv, which is all that follows
  * @priv: private data of the ULP, within the parsed message
  */
@@ -138,6 +164,7 @@ struct krc_side {
 	u16		ird;
 	u16		ord;
 	u16		port;
+	u8		features;
 	u8		priv_len;
 	const u8	*priv;
 };
@@ -155,10 +182,25 @@ struct krc_reject {
 };
 
 /**
+ * struct krc_key - a parsed struct krc_wire_key
+ * @rkey: key of the region
+ * @gen: number of its registrations
+ * @key: key for the device, or KRC_NO_KEY
+ * @delta: what the device adds to addresses
+ */
+struct krc_key {
+	u32	rkey;
+	u32	gen;
+	u64	key;
+	u64	delta;
+};
+
+/**
  * struct krc_dgram - a parsed datagram
  * @cookie: cookie
  * @type: type
  * @flags: allowed for @type
+ * @nkeys: number of @keys, at most KRC_KEYS_MAX
  * @credits: receives that the sender has posted
  * @seq: sequence number
  * @number: number of the message or read
@@ -167,6 +209,7 @@ struct krc_reject {
  * @arg: key to invalidate
  * @rkey: key of the memory
  * @addr: address of the whole; @addr + @total doesn't overflow
+ * @keys: within the parsed datagram
  * @len: bytes of @data
  * @data: within the parsed datagram
  */
@@ -174,6 +217,7 @@ struct krc_dgram {
 	u64		cookie;
 	u8		type;
 	u8		flags;
+	u8		nkeys;
 	u32		credits;
 	u32		seq;
 	u32		number;
@@ -182,6 +226,7 @@ struct krc_dgram {
 	u32		arg;
 	u32		rkey;
 	u64		addr;
+	const void	*keys;
 	u32		len;
 	const void	*data;
 };
@@ -197,5 +242,7 @@ int krc_parse_reject(const void *buf, size_t len, struct krc_reject *msg);
 size_t krc_build_reject(struct krc_wire_reject *wire, const struct krc_reject *msg);
 int krc_parse(const void *buf, size_t len, struct krc_dgram *msg);
 size_t krc_build(struct krc_wire_dgram *wire, const struct krc_dgram *msg);
+int krc_parse_key(const struct krc_wire_key *wire, struct krc_key *key);
+void krc_build_key(struct krc_wire_key *wire, const struct krc_key *key);
 
 #endif /* KRC_WIRE_H */

@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Writes of kofi_rc by the device: keys are announced before the peer needs them, messages come
+ * after the data, and no request is over while the peer's device can reach its memory.
+ */
+#include <linux/string.h>
+#include "crew.h"
+#include "rc_scene.h"
+
+#define IOVA	0x456ULL
+#define LEN	60000
+#define WRITES	(KRC_ACCESS_LOCAL_WRITE | KRC_ACCESS_REMOTE_WRITE)
+
+static bool flushed(const struct rc_side *s)
+{
+	return completion_done((struct completion *)&s->c.flushed);
+}
+
+static void a_while(void)
+{
+	synchronize_rcu();
+	msleep(30);
+}
+
+/* The initiator's memory, which is where the case's data goes. */
+static u8 *at(u64 addr)
+{
+	return rc->b.memory + addr;
+}
+
+/*
+ * b registers a region and asks a to write, by a message that a receives. b posts receives for as
+ * many answers.
+ */
+static struct krc_mr *asks(struct kunit *test, struct krc_mr *mr)
+{
+	if (!mr)
+		mr = rc_mr(test, &rc->b, rc->b.memory, RC_MR_PAGES);
+	rc_recv(&rc->b, 200, rc->b.memory + LEN + 2048, 512);
+	rc_recv(&rc->a, 201, rc->a.memory + LEN + 2048, 512);
+	rc_all();
+	KUNIT_ASSERT_EQ(test, rc_reg(&rc->b, 100, mr, IOVA, LEN, WRITES), 0);
+	rc_send(&rc->b, 101, rc->b.memory + LEN + 1024, 64);
+	return mr;
+}
+
+static struct krc_mr *granted(struct kunit *test)
+{
+	struct krc_mr *mr;
+
+	rc_connect_rma(test, 4);
+	mr = asks(test, NULL);
+	KUNIT_ASSERT_EQ(test, rc->b.ntodo, 1U);
+	rc_grant_end(&rc->b, 0, 0);
+	rc_all();
+	rc->a.n = 0;
+	rc->b.n = 0;
+	return mr;
+}
+
+/* The message waits for the registration, and brings the key. The answer waits for the data. */
+static void rma_write(struct kunit *test)
+{
+	struct krc_mr *mr;
+
+	rc_connect_rma(test, 4);
+	mr = asks(test, NULL);
+	KUNIT_EXPECT_EQ(test, rc->b.nsent, 0U);
+	KUNIT_ASSERT_EQ(test, rc->b.ntodo, 1U);
+	rc_grant_end(&rc->b, 0, 0);
+	KUNIT_EXPECT_EQ(test, rc->b.nsent, 1U);
+	rc_all();
+	RC_EXPECT(test, &rc->b, 0, 100, 0);
+	RC_EXPECT(test, &rc->b, 1, 101, 0);
+	memset(rc->b.memory, 0xee, LEN + 1024);
+	rc_write(&rc->a, 1, rc->a.memory + 5, 9000, rc_key(mr), IOVA + 77);
+	rc_send_inv(&rc->a, 2, rc->a.memory, 16, rc_key(mr));
+	KUNIT_EXPECT_EQ(test, rc->a.nsent, 0U);
+	KUNIT_ASSERT_EQ(test, rc->a.nwriting, 1U);
+	rc_write_end(&rc->a, 0, 0);
+	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA + 77), rc->a.memory + 5, 9000), 0);
+	KUNIT_EXPECT_EQ(test, *at(IOVA + 76), 0xee);
+	KUNIT_EXPECT_EQ(test, *at(IOVA + 77 + 9000), 0xee);
+	KUNIT_EXPECT_EQ(test, rc->a.nsent, 1U);
+	rc_arrive(&rc->a, 0);
+	/* The answer invalidates, so it is complete when the device has done so. */
+	KUNIT_EXPECT_EQ(test, rc->b.n, 2U);
+	KUNIT_ASSERT_EQ(test, rc->b.ntodo, 1U);
+	KUNIT_EXPECT_TRUE(test, rc_reaches(&rc->b, mr));
+	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_INVALIDATING);
+	rc_grant_end(&rc->b, 0, 0);
+	KUNIT_EXPECT_FALSE(test, rc_reaches(&rc->b, mr));
+	RC_EXPECT(test, &rc->b, 2, 200, 0);
+	KUNIT_EXPECT_TRUE(test, rc->b.log[2].inv);
+	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_FREE);
+	RC_EXPECT(test, &rc->a, 1, 1, 0);
+	RC_EXPECT(test, &rc->a, 2, 2, 0);
+	/* The grant is used again. */
+	KUNIT_EXPECT_EQ(test, rc->b.ngrants, 4U);
+}
+
+/* Writes of many requests begin at once. Each answer waits for the writes before it, no others. */
+static void rma_writes_overlap(struct kunit *test)
+{
+	struct krc_mr *mr = granted(test);
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		rc_recv(&rc->b, 210 + i, rc->b.memory + LEN + 2048, 512);
+	rc_all();
+	rc->a.c.peer_credits = 5;
+	for (i = 0; i < 4; i++) {
+		rc_write(&rc->a, 10 + i, rc->a.memory + i, 5000, rc_key(mr), IOVA + 6000 * i);
+		rc_send(&rc->a, 20 + i, rc->a.memory, 16);
+	}
+	KUNIT_ASSERT_EQ(test, rc->a.nwriting, 4U);
+	rc_write_end(&rc->a, 2, 0);
+	rc_write_end(&rc->a, 1, 0);
+	KUNIT_EXPECT_EQ(test, rc->a.nsent, 0U);
+	rc_write_end(&rc->a, 0, 0);
+	KUNIT_EXPECT_EQ(test, rc->a.nsent, 3U);
+	rc_all();
+	KUNIT_EXPECT_EQ(test, rc->b.n, 3U);
+	rc_write_end(&rc->a, 0, 0);
+	rc_all();
+	KUNIT_EXPECT_EQ(test, rc->b.n, 4U);
+	KUNIT_EXPECT_EQ(test, rc->a.n, 8U);
+	for (i = 0; i < 4; i++) {
+		RC_EXPECT(test, &rc->a, 2 * i, 10 + i, 0);
+		RC_EXPECT(test, &rc->a, 2 * i + 1, 20 + i, 0);
+		KUNIT_EXPECT_EQ(test, memcmp(at(IOVA + 6000 * i), rc->a.memory + i, 5000), 0);
+	}
+}
+
+/* A write that has begun by datagrams goes on so, although a key arrives meanwhile. */
+static void rma_key_meanwhile(struct kunit *test)
+{
+	struct krc_mr *mr = granted(test);
+	struct krc_key *slot = krc_key_slot(&rc->a.c, rc_key(mr));
+	const struct krc_key key = *slot;
+	LIST_HEAD(taken);
+
+	slot->key = KRC_NO_KEY;
+	rc_take_bufs(&rc->a, &taken, 1);
+	rc_write(&rc->a, 1, rc->a.memory, 20000, rc_key(mr), IOVA);
+	KUNIT_EXPECT_EQ(test, rc->a.nsent, 1U);
+	*slot = key;
+	rc_all();
+	rc_give_bufs(&rc->a, &taken);
+	rc_all();
+	KUNIT_EXPECT_EQ(test, rc->a.nwriting, 0U);
+	RC_EXPECT(test, &rc->a, 0, 1, 0);
+	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory, 20000), 0);
+}
+
+/* A read waits for the writes before it, because it may be of the same memory. */
+static void rma_read_waits(struct kunit *test)
+{
+	struct krc_mr *mr;
+
+	rc_connect_rma(test, 4);
+	mr = rc_mr(test, &rc->b, rc->b.memory, RC_MR_PAGES);
+	rc_recv(&rc->a, 201, rc->a.memory + LEN + 2048, 512);
+	rc_all();
+	rc_reg(&rc->b, 100, mr, IOVA, LEN, WRITES | KRC_ACCESS_REMOTE_READ);
+	rc_send(&rc->b, 101, rc->b.memory, 64);
+	rc_grant_end(&rc->b, 0, 0);
+	rc_all();
+	rc_write(&rc->a, 1, rc->a.memory, 5000, rc_key(mr), IOVA);
+	rc_read(&rc->a, 2, rc->a.memory + 8192, 5000, rc_key(mr), IOVA);
+	KUNIT_EXPECT_EQ(test, rc->a.nsent, 0U);
+	rc_write_end(&rc->a, 0, 0);
+	rc_all();
+	KUNIT_EXPECT_EQ(test, memcmp(rc->a.memory, rc->a.memory + 8192, 5000), 0);
+}
+
+/* By datagrams: without a grant, of a peer that can't write, of a short region, for a sink. */
+static void rma_not_granted(struct kunit *test)
+{
+	const struct krc_sge none = {};
+	struct krc_swr sink = {
+		.id = 5, .op = KRC_OP_READ, .flags = KRC_F_SIGNALED, .nsge = 1, .total = 100,
+	};
+	struct krc_mr *mr;
+
+	rc_connect_rma(test, 0);
+	mr = asks(test, NULL);
+	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
+	rc_all();
+	rc_write(&rc->a, 1, rc->a.memory, 5000, rc_key(mr), IOVA);
+	KUNIT_EXPECT_EQ(test, rc->a.nwriting, 0U);
+	rc_all();
+	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory, 5000), 0);
+	rc->b.q.grants_max = 4;
+	mod_delayed_work(krc_grant_wq, &rc->b.q.grants_work, 0);
+	flush_delayed_work(&rc->b.q.grants_work);
+	rc_inval(&rc->b, 3, rc_key(mr));
+	rc_reg(&rc->b, 4, mr, IOVA, PAGE_SIZE - 1, WRITES);
+	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
+	rc_inval(&rc->b, 3, rc_key(mr));
+	rc_reg(&rc->b, 4, mr, IOVA, LEN, KRC_ACCESS_REMOTE_READ);
+	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
+	rc_inval(&rc->b, 3, rc_key(mr));
+	rc->b.c.can_grant = false;
+	rc_reg(&rc->b, 4, mr, IOVA, LEN, WRITES);
+	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
+	rc->b.c.can_grant = true;
+	rc_inval(&rc->b, 3, rc_key(mr));
+	/* The request that reads into the region is posted with its registration. */
+	spin_lock_irq(&rc->b.c.lock);
+	*krc_sq_next(&rc->b.c) = (struct krc_swr) {
+		.id = 4, .op = KRC_OP_REG,
+		.map = { .iova = IOVA, .length = LEN, .shift = PAGE_SHIFT, .access = WRITES,
+			 .key = rc_key(mr), .nr = krc_mr_mapping(mr) },
+	};
+	rc->b.c.head++;
+	sink.key = 1 << 8;
+	*krc_sq_next(&rc->b.c) = sink;
+	krc_swr_at(&rc->b.c, rc->b.c.head)->sge[0] = none;
+	krc_swr_at(&rc->b.c, rc->b.c.head)->sge[0].key = rc_key(mr);
+	rc->b.c.head++;
+	spin_unlock_irq(&rc->b.c.lock);
+	krc_conn_push(&rc->b.c);
+	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
+	KUNIT_EXPECT_NULL(test, mr->grant);
+}
+
+/* The device refuses the memory: the registration succeeds, and data comes by datagrams. */
+static void rma_refused(struct kunit *test)
+{
+	static const int errs[] = { -EOPNOTSUPP, -EINVAL, -EMSGSIZE, -EIO };
+	struct krc_mr *mr = NULL;
+	unsigned int i;
+
+	rc_connect_rma(test, 1);
+	for (i = 0; i < ARRAY_SIZE(errs); i++) {
+		rc->a.n = 0;
+		rc->b.n = 0;
+		mr = asks(test, mr);
+		KUNIT_ASSERT_EQ(test, rc->b.ntodo, 1U);
+		rc_grant_end(&rc->b, 0, errs[i]);
+		flush_delayed_work(&rc->b.q.grants_work);
+		rc_runs();
+		rc_all();
+		RC_EXPECT(test, &rc->b, 0, 100, 0);
+		RC_EXPECT(test, &rc->b, 1, 101, 0);
+		rc_write(&rc->a, 1, rc->a.memory + i, 5000, rc_key(mr), IOVA);
+		KUNIT_EXPECT_EQ(test, rc->a.nwriting, 0U);
+		rc_send_inv(&rc->a, 2, rc->a.memory, 16, rc_key(mr));
+		rc_all();
+		KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory + i, 5000), 0);
+		RC_EXPECT(test, &rc->b, 2, 200, 0);
+	}
+	/* After an error of the device, the grant isn't used again. */
+	KUNIT_EXPECT_NULL(test, rc->b.opened[0].g);
+	KUNIT_EXPECT_EQ(test, rc->b.stops, 0U);
+}
+
+/* Keys that the next message has no room for go before it. */
+static void rma_many_keys(struct kunit *test)
+{
+	struct krc_mr *mrs[RC_GRANTS];
+	unsigned int i;
+
+	rc_connect_rma(test, RC_GRANTS);
+	rc_recv(&rc->a, 201, rc->a.memory + LEN, 512);
+	rc_all();
+	for (i = 0; i < RC_GRANTS; i++) {
+		mrs[i] = rc_mr(test, &rc->b, rc->b.memory + 4096 * i, 2);
+		rc_reg(&rc->b, i, mrs[i], IOVA, 5000, WRITES);
+	}
+	rc_send(&rc->b, 101, rc->b.memory, 64);
+	KUNIT_ASSERT_EQ(test, rc->b.ntodo, RC_GRANTS + 0U);
+	while (rc->b.ntodo)
+		rc_grant_end(&rc->b, rc->b.ntodo - 1, 0);
+	KUNIT_ASSERT_EQ(test, rc->b.nsent, 2U);
+	/* In the wrong order: the message isn't delivered before the keys are there. */
+	rc_arrive(&rc->b, 1);
+	KUNIT_EXPECT_EQ(test, rc->a.n, 0U);
+	rc_arrive(&rc->b, 0);
+	KUNIT_EXPECT_EQ(test, rc->a.n, 1U);
+	for (i = 0; i < RC_GRANTS; i++)
+		rc_write(&rc->a, i, rc->a.memory, 5000, rc_key(mrs[i]), IOVA);
+	KUNIT_EXPECT_EQ(test, rc->a.nwriting, RC_GRANTS + 0U);
+	while (rc->a.nwriting)
+		rc_write_end(&rc->a, 0, 0);
+	KUNIT_EXPECT_EQ(test, rc->a.stops, 0U);
+}
+
+/*
+ * The same key of the ULP again, but without a grant: the peer forgets the earlier one, or it would
+ * write by a key of the device that is that of other memory by now.
+ */
+static void rma_key_again(struct kunit *test)
+{
+	struct krc_mr *mr = granted(test);
+	LIST_HEAD(taken);
+
+	rc_inval(&rc->b, 1, rc_key(mr));
+	KUNIT_EXPECT_EQ(test, rc->b.n, 0U);
+	rc_grant_end(&rc->b, 0, 0);
+	RC_EXPECT(test, &rc->b, 0, 1, 0);
+	spin_lock_irq(&rc->b.q.lock);
+	list_splice_init(&rc->b.q.grants, &taken);
+	spin_unlock_irq(&rc->b.q.lock);
+	asks(test, mr);
+	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
+	rc_all();
+	rc_write(&rc->a, 2, rc->a.memory, 5000, rc_key(mr), IOVA);
+	KUNIT_EXPECT_EQ(test, rc->a.nwriting, 0U);
+	rc_all();
+	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory, 5000), 0);
+	KUNIT_EXPECT_NULL(test, mr->told);
+	spin_lock_irq(&rc->b.q.lock);
+	list_splice_init(&taken, &rc->b.q.grants);
+	spin_unlock_irq(&rc->b.q.lock);
+}
+
+/* An older key of a region that comes later doesn't replace the newer one. */
+static void rma_key_late(struct kunit *test)
+{
+	struct krc_mr *mr = granted(test);
+	struct krc_key key = *krc_key_slot(&rc->a.c, rc_key(mr));
+	struct krc_dgram d = {
+		.type = KRC_KEYS, .nkeys = 1, .cookie = rc->a.c.cookie, .seq = rc->a.c.rx_next,
+	};
+	struct krc_wire_key wire;
+
+	KUNIT_ASSERT_EQ(test, key.rkey, rc_key(mr));
+	key.gen--;
+	key.key = 77;
+	krc_build_key(&wire, &key);
+	rc_inject(&rc->a, &d, &wire, sizeof(wire));
+	KUNIT_EXPECT_NE(test, krc_key_slot(&rc->a.c, rc_key(mr))->key, 77ULL);
+	key.gen += 2;
+	krc_build_key(&wire, &key);
+	d.seq++;
+	rc_inject(&rc->a, &d, &wire, sizeof(wire));
+	KUNIT_EXPECT_EQ(test, krc_key_slot(&rc->a.c, rc_key(mr))->key, 77ULL);
+	KUNIT_EXPECT_EQ(test, rc->a.stops, 0U);
+}
+
+/* Keys for a side that has not said that it takes them, and those that are no keys. */
+static void rma_hostile_keys(struct kunit *test)
+{
+	const struct krc_key key = { .rkey = 0x100, .gen = 1, .key = KRC_NO_KEY, .delta = 1 };
+	struct krc_dgram d = { .type = KRC_KEYS, .nkeys = 1 };
+	struct krc_wire_key wire;
+
+	rc_connect_rma(test, 4);
+	d.cookie = rc->a.c.cookie;
+	krc_build_key(&wire, &key);
+	rc_inject(&rc->a, &d, &wire, sizeof(wire));
+	krc_wait_flushed(&rc->a.c);
+	KUNIT_EXPECT_EQ(test, rc->a.cause, KRC_BY_VIOLATION);
+	rc->b.c.can_write = false;
+	d.cookie = rc->b.c.cookie;
+	wire.delta = 0;
+	rc_inject(&rc->b, &d, &wire, sizeof(wire));
+	krc_wait_flushed(&rc->b.c);
+	KUNIT_EXPECT_EQ(test, rc->b.cause, KRC_BY_VIOLATION);
+}
+
+/* Keys that are wrong: the write fails, and ends the connection that makes it, and no other. */
+static void rma_hostile_key(struct kunit *test)
+{
+	struct krc_mr *mr = granted(test);
+
+	krc_key_slot(&rc->a.c, rc_key(mr))->key ^= 0x55;
+	rc_write(&rc->a, 1, rc->a.memory, 5000, rc_key(mr), IOVA);
+	rc_send(&rc->a, 2, rc->a.memory, 16);
+	rc_write_end(&rc->a, 0, 0);
+	krc_wait_flushed(&rc->a.c);
+	KUNIT_EXPECT_EQ(test, rc->a.cause, KRC_BY_FAULT);
+	RC_EXPECT(test, &rc->a, 0, 1, -EIO);
+	RC_EXPECT(test, &rc->a, 1, 2, -ECANCELED);
+}
+
+/* The connection ends while the device registers: it registers, and then invalidates. */
+static void rma_stop_registering(struct kunit *test)
+{
+	struct krc_mr *mr;
+
+	rc_connect_rma(test, 4);
+	mr = asks(test, NULL);
+	krc_stop(&rc->b.c, KRC_BY_ULP, 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(mr->state) == KRC_MR_INVALIDATING));
+	a_while();
+	KUNIT_EXPECT_FALSE(test, flushed(&rc->b));
+	rc_grant_end(&rc->b, 0, 0);
+	KUNIT_ASSERT_EQ(test, rc->b.ntodo, 1U);
+	KUNIT_EXPECT_TRUE(test, rc_reaches(&rc->b, mr));
+	a_while();
+	KUNIT_EXPECT_FALSE(test, flushed(&rc->b));
+	KUNIT_EXPECT_EQ(test, rc->b.n, 0U);
+	rc_grant_end(&rc->b, 0, 0);
+	krc_wait_flushed(&rc->b.c);
+	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_FREE);
+	/* Its key may still be tried. */
+	flush_delayed_work(&rc->b.q.grants_work);
+	KUNIT_EXPECT_EQ(test, rc->b.ngrants, 3U);
+}
+
+/* The connection ends while the peer writes: nothing is flushed before the device invalidated. */
+static void rma_stop_valid(struct kunit *test)
+{
+	struct krc_mr *mr = granted(test);
+
+	rc_write(&rc->a, 1, rc->a.memory, 5000, rc_key(mr), IOVA);
+	krc_stop(&rc->b.c, KRC_BY_PEER, 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(rc->b.ntodo)));
+	KUNIT_EXPECT_TRUE(test, rc_reaches(&rc->b, mr));
+	a_while();
+	KUNIT_EXPECT_FALSE(test, flushed(&rc->b));
+	rc_grant_end(&rc->b, 0, 0);
+	krc_wait_flushed(&rc->b.c);
+	memset(rc->b.memory, 0x5a, LEN);
+	rc_write_end(&rc->a, 0, 0);
+	krc_wait_flushed(&rc->a.c);
+	RC_EXPECT(test, &rc->a, 0, 1, -EIO);
+	KUNIT_EXPECT_PTR_EQ(test, memchr_inv(rc->b.memory, 0x5a, LEN), NULL);
+}
+
+/* The connection ends while its own device writes from memory of the ULP. */
+static void rma_stop_writing(struct kunit *test)
+{
+	struct krc_mr *mr = granted(test);
+
+	rc_write(&rc->a, 1, rc->a.memory, 5000, rc_key(mr), IOVA);
+	krc_stop(&rc->a.c, KRC_BY_ULP, 0);
+	a_while();
+	KUNIT_EXPECT_FALSE(test, flushed(&rc->a));
+	rc_write_end(&rc->a, 0, 0);
+	krc_wait_flushed(&rc->a.c);
+	RC_EXPECT(test, &rc->a, 0, 1, 0);
+}
+
+static void mr_fini(struct kofi_thread *thread)
+{
+	krc_mr_fini(thread->arg);
+}
+
+/* A region is freed that the peer can reach: it stays until the device has invalidated. */
+static void rma_free_valid(struct kunit *test)
+{
+	struct krc_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	struct kofi_thread thread;
+
+	KUNIT_ASSERT_NOT_NULL(test, mr);
+	rc_connect_rma(test, 4);
+	KUNIT_ASSERT_EQ(test, krc_mr_init(mr, &rc->b.mrs, &rc->b, RC_MR_PAGES), 0);
+	rc_map(mr, rc->b.memory, RC_MR_PAGES);
+	asks(test, mr);
+	rc_grant_end(&rc->b, 0, 0);
+	kofi_thread_start(test, &thread, mr_fini, mr);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(kofi_thread_sleeps(&thread)));
+	KUNIT_ASSERT_EQ(test, rc->b.ntodo, 1U);
+	KUNIT_EXPECT_TRUE(test, rc_reaches(&rc->b, mr));
+	rc_grant_end(&rc->b, 0, 0);
+	kofi_thread_join(test, &thread);
+	flush_delayed_work(&rc->b.q.grants_work);
+	KUNIT_EXPECT_EQ(test, rc->b.ngrants, 3U);
+	synchronize_rcu();
+	kfree(mr);
+}
+
+/* The device doesn't invalidate: it is given up, and the grant closed before the request ends. */
+static void rma_inval_fails(struct kunit *test)
+{
+	struct krc_mr *mr = granted(test);
+
+	rc_inval(&rc->b, 1, rc_key(mr));
+	rc_grant_end(&rc->b, 0, -EIO);
+	KUNIT_EXPECT_EQ(test, rc->b.lost, 1U);
+	flush_delayed_work(&rc->b.q.grants_work);
+	rc_runs();
+	KUNIT_EXPECT_EQ(test, rc->b.ngrants, 3U);
+	KUNIT_EXPECT_FALSE(test, rc_reaches(&rc->b, mr));
+	RC_EXPECT(test, &rc->b, 0, 1, 0);
+	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_FREE);
+}
+
+/* Not even that: the request never ends, nor does the connection, until the device was reset. */
+static void rma_stuck(struct kunit *test)
+{
+	struct krc_mr *mr = granted(test);
+
+	rc->b.close_err = -EIO;
+	rc->b.closes_fail = 1;
+	rc_inval(&rc->b, 1, rc_key(mr));
+	rc_grant_end(&rc->b, 0, -EIO);
+	flush_delayed_work(&rc->b.q.grants_work);
+	KUNIT_EXPECT_EQ(test, rc->b.closes_fail, 0U);
+	krc_stop(&rc->b.c, KRC_BY_REMOVAL, -ENODEV);
+	a_while();
+	KUNIT_EXPECT_FALSE(test, flushed(&rc->b));
+	KUNIT_EXPECT_EQ(test, rc->b.n, 0U);
+	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_INVALIDATING);
+	KUNIT_EXPECT_TRUE(test, rc_reaches(&rc->b, mr));
+	mod_delayed_work(krc_grant_wq, &rc->b.q.grants_work, 0);
+	krc_wait_flushed(&rc->b.c);
+	KUNIT_EXPECT_FALSE(test, rc_reaches(&rc->b, mr));
+	RC_EXPECT(test, &rc->b, 0, 1, 0);
+}
+
+/* The device never answers: it is given up after a time. */
+static void rma_inval_never_ends(struct kunit *test)
+{
+	struct krc_mr *mr = granted(test);
+
+	krc_revoke_ms = 50;
+	krc_stop(&rc->b.c, KRC_BY_ULP, 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(rc->b.lost)));
+	KUNIT_EXPECT_FALSE(test, flushed(&rc->b));
+	KUNIT_EXPECT_TRUE(test, rc_reaches(&rc->b, mr));
+	rc_grant_end(&rc->b, 0, -ENODEV);
+	krc_wait_flushed(&rc->b.c);
+	KUNIT_EXPECT_FALSE(test, rc_reaches(&rc->b, mr));
+}
+
+/**
+ * struct nth_fails - a failure of the device
+ * @nth: which registration or invalidation fails
+ * @err: its error
+ */
+struct nth_fails {
+	unsigned int	nth;
+	int		err;
+};
+
+static const struct nth_fails nths[] = {
+	{ 0, -EIO }, { 1, -EIO }, { 2, -EIO }, { 3, -EIO }, { 4, -EIO }, { 5, -EIO },
+	{ 0, -ENODEV }, { 1, -ENODEV }, { 2, -ENODEV }, { 3, -ENODEV }, { 4, -ENODEV },
+	{ 5, -ENODEV },
+};
+
+KUNIT_ARRAY_PARAM(nth, nths, NULL);
+
+/* The device does what waits, but one thing. */
+static void device_goes_on(const struct nth_fails *f, unsigned int *n)
+{
+	while (rc->b.ntodo)
+		rc_grant_end(&rc->b, 0, (*n)++ == f->nth ? f->err : 0);
+	flush_delayed_work(&rc->b.q.grants_work);
+	rc_runs();
+}
+
+/* The nth of what the device does fails. No region is free while its memory can be reached. */
+static void rma_nth_fails(struct kunit *test)
+{
+	const struct nth_fails *f = test->param_value;
+	unsigned int n = 0, round;
+	struct krc_mr *mr = NULL;
+
+	rc_connect_rma(test, 2);
+	for (round = 0; round < 3; round++) {
+		rc->a.n = 0;
+		rc->b.n = 0;
+		mr = asks(test, mr);
+		device_goes_on(f, &n);
+		rc_all();
+		memset(rc->b.memory, 0xee, LEN);
+		rc_write(&rc->a, 1, rc->a.memory, 5000, rc_key(mr), IOVA);
+		rc_send_inv(&rc->a, 2, rc->a.memory, 16, rc_key(mr));
+		while (rc->a.nwriting)
+			rc_write_end(&rc->a, 0, 0);
+		rc_all();
+		KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory, 5000), 0);
+		device_goes_on(f, &n);
+		KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_FREE);
+		KUNIT_EXPECT_FALSE(test, rc_reaches(&rc->b, mr));
+		RC_EXPECT(test, &rc->b, 2, 200, 0);
+		/* The device was given up. */
+		if (rc->b.lost)
+			break;
+	}
+	KUNIT_EXPECT_EQ(test, rc->a.stops + rc->b.stops, 0U);
+	KUNIT_EXPECT_GT(test, n, f->nth);
+}
+
+static struct kunit_case rma_cases[] = {
+	KUNIT_CASE(rma_write),
+	KUNIT_CASE(rma_writes_overlap),
+	KUNIT_CASE(rma_key_meanwhile),
+	KUNIT_CASE(rma_read_waits),
+	KUNIT_CASE(rma_not_granted),
+	KUNIT_CASE(rma_refused),
+	KUNIT_CASE(rma_many_keys),
+	KUNIT_CASE(rma_key_again),
+	KUNIT_CASE(rma_key_late),
+	KUNIT_CASE(rma_hostile_keys),
+	KUNIT_CASE(rma_hostile_key),
+	KUNIT_CASE(rma_stop_registering),
+	KUNIT_CASE(rma_stop_valid),
+	KUNIT_CASE(rma_stop_writing),
+	KUNIT_CASE(rma_free_valid),
+	KUNIT_CASE(rma_inval_fails),
+	KUNIT_CASE(rma_stuck),
+	KUNIT_CASE(rma_inval_never_ends),
+	KUNIT_CASE_PARAM(rma_nth_fails, nth_gen_params),
+	{}
+};
+
+static struct kunit_suite rma_suite = {
+	.name		= "kofi_rc_rma",
+	.init		= rc_scene_init,
+	.exit		= rc_scene_exit,
+	.suite_init	= rc_suite_init,
+	.suite_exit	= rc_suite_exit,
+	.test_cases	= rma_cases,
+};
+
+kunit_test_suite(rma_suite);
