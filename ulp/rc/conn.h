@@ -62,6 +62,7 @@
 #define KRC_RECV_SGES	6
 #define KRC_NONE	U32_MAX
 #define KRC_WINDOW	128	/* of this side; a power of two */
+#define KRC_WRITES_MAX	64	/* writes of the device that a connection may have */
 #define KRC_KEY_SLOTS	256	/* keys of the peer that are kept; a power of two */
 #define KRC_STUCK_SECS	120	/* between messages about a device that doesn't let go */
 

@@ -161,24 +161,24 @@ void krc_net_write(struct krc_swr *w)
 static int krc_grant_register(struct krc_queue *q, struct krc_grant *g)
 {
 	const struct krc_mr *mr = g->mr;
-	u64 at = mr->map.iova, left = mr->map.length;
+	u32 first = mr->map.iova & ((1ULL << mr->map.shift) - 1), len;
+	u64 left = mr->map.length;
 	struct fi_mr_attr attr = {
 		.type		= FI_MR_BVEC,
 		.access		= FI_REMOTE_WRITE,
 		.context	= &g->op,
 	};
-	void *piece;
-	u32 len;
+	void *page;
 	int ret;
 
 	/* The peer won't be told of it any more. */
 	if (READ_ONCE(mr->state) != KRC_MR_VALID)
 		return -ECANCELED;
 	spin_lock_bh(&q->bvecs_lock);
-	for (; left && attr.iov_count < KRC_MR_PAGES; at += len, left -= len) {
-		len = min_t(u64, left, U32_MAX);
-		piece = krc_mr_piece(mr, at, &len);
-		krc_bvec_set(&q->bvecs[attr.iov_count++], piece, len);
+	for (; left && attr.iov_count < mr->npages; left -= len, first = 0) {
+		page = (void *)(uintptr_t)mr->pages[attr.iov_count];
+		len = min_t(u64, left, (1ULL << mr->map.shift) - first);
+		krc_bvec_set(&q->bvecs[attr.iov_count++], page + first, len);
 	}
 	attr.bvec = q->bvecs;
 	ret = fi_mr_post_reg(g->fid, &attr, FI_COMPLETION);

@@ -459,7 +459,7 @@ static void krc_start_write(struct krc_conn *c, struct krc_swr *w, struct krc_tu
 /*
  * The device registers and writes as soon as it is asked to. Data that is written may arrive before
  * what was sent earlier, as with datagrams. But a region isn't registered ahead of invalidations,
- * of which one may be its own.
+ * of which one may be its own. A peer that takes no data keeps a part of the device's slots only.
  */
 static void krc_start(struct krc_conn *c, struct krc_turn *turn)
 {
@@ -472,9 +472,8 @@ static void krc_start(struct krc_conn *c, struct krc_turn *turn)
 		w = krc_swr_at(c, c->ahead);
 		if (w->op == KRC_OP_INVAL)
 			break;
-		/* It has its turn already. */
-		if (c->ahead == c->next && (w->started || c->at_sge || c->at_off))
-			continue;
+		if (w->op == KRC_OP_WRITE && c->writes >= KRC_WRITES_MAX)
+			break;
 		if (w->op == KRC_OP_REG)
 			krc_start_reg(c, w);
 		else if (w->op == KRC_OP_WRITE)
@@ -492,6 +491,9 @@ static int krc_issue(struct krc_conn *c, struct krc_turn *turn)
 	while (c->next != c->head && turn->n < KRC_TURN / 2) {
 		w = krc_swr_at(c, c->next);
 		if (w->flags & KRC_F_FENCE && c->nreads)
+			break;
+		/* krc_start() comes first, and stops at these. */
+		if (c->can_write && c->next == c->ahead && w->op != KRC_OP_INVAL)
 			break;
 		/* The device may write already. */
 		ret = w->issued ? 0 : krc_issues[w->op](c, w, turn);
