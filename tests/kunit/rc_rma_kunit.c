@@ -225,6 +225,62 @@ static void rma_not_granted(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, mr->grant);
 }
 
+/* b lets a read and write. Return: true if a's device may write. */
+static bool lets(struct kunit *test, struct krc_mr *mr)
+{
+	bool grant;
+
+	rc_recv(&rc->a, 201, rc->a.memory + LEN + 2048, 512);
+	rc_all();
+	KUNIT_ASSERT_EQ(test, rc_reg(&rc->b, 100, mr, IOVA, LEN, WRITES | KRC_ACCESS_REMOTE_READ),
+			0);
+	grant = rc->b.ntodo;
+	if (grant)
+		rc_grant_end(&rc->b, 0, 0);
+	rc_send(&rc->b, 101, rc->b.memory + LEN + 1024, 64);
+	rc_all();
+	return grant;
+}
+
+static void lets_no_more(struct krc_mr *mr)
+{
+	rc_inval(&rc->b, 102, rc_key(mr));
+	if (rc->b.ntodo)
+		rc_grant_end(&rc->b, 0, 0);
+}
+
+/* Regions that the peer only reads have no grants after a while, until it writes. */
+static void rma_only_read(struct kunit *test)
+{
+	struct krc_mr *mr;
+	unsigned int i;
+
+	rc_connect_rma(test, 1);
+	mr = rc_mr(test, &rc->b, rc->b.memory, RC_MR_PAGES);
+	for (i = 0; i < 3 * KRC_ONLY_READ / 2; i++) {
+		KUNIT_EXPECT_EQ(test, lets(test, mr), i < KRC_ONLY_READ);
+		rc_read(&rc->a, 1, rc->a.memory, 9000, rc_key(mr), IOVA);
+		rc_all();
+		lets_no_more(mr);
+	}
+	/* A short write says nothing, as short regions have no grants. */
+	KUNIT_EXPECT_FALSE(test, lets(test, mr));
+	rc_write(&rc->a, 2, rc->a.memory, PAGE_SIZE - 1, rc_key(mr), IOVA);
+	rc_all();
+	lets_no_more(mr);
+	KUNIT_EXPECT_FALSE(test, lets(test, mr));
+	rc_write(&rc->a, 3, rc->a.memory + 20000, 9000, rc_key(mr), IOVA);
+	KUNIT_EXPECT_EQ(test, rc->a.nwriting, 0U);
+	rc_all();
+	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory + 20000, 9000), 0);
+	lets_no_more(mr);
+	/* One that isn't read counts, whether or not the peer has written. */
+	KUNIT_EXPECT_TRUE(test, lets(test, mr));
+	lets_no_more(mr);
+	KUNIT_EXPECT_EQ(test, rc->b.c.only_read, 0U);
+	KUNIT_EXPECT_EQ(test, rc->a.stops + rc->b.stops, 0U);
+}
+
 /* The device refuses the memory: the registration succeeds, and data comes by datagrams. */
 static void rma_refused(struct kunit *test)
 {
@@ -584,6 +640,7 @@ static struct kunit_case rma_cases[] = {
 	KUNIT_CASE(rma_key_meanwhile),
 	KUNIT_CASE(rma_read_waits),
 	KUNIT_CASE(rma_not_granted),
+	KUNIT_CASE(rma_only_read),
 	KUNIT_CASE(rma_refused),
 	KUNIT_CASE(rma_many_keys),
 	KUNIT_CASE(rma_key_again),

@@ -63,6 +63,7 @@
 #define KRC_NONE	U32_MAX
 #define KRC_WINDOW	128	/* of this side; a power of two */
 #define KRC_WRITES_MAX	64	/* writes of the device that a connection may have */
+#define KRC_ONLY_READ	16	/* see krc_conn.only_read */
 #define KRC_KEY_SLOTS	256	/* keys of the peer that are kept; a power of two */
 #define KRC_STUCK_SECS	120	/* between messages about a device that doesn't let go */
 
@@ -292,6 +293,8 @@ struct krc_served {
  * @bufs: datagrams outstanding
  * @writes: writes of the device that are outstanding
  * @grants: grants of its regions that aren't over
+ * @only_read: number of regions in a row that had a grant, and that the peer has read; up to
+ *	KRC_ONLY_READ, after which no region has one until the peer writes
  * @can_write: this side's device writes to memory of which it knows the key
  * @can_grant: the peer's device does
  * @keys: keys of the peer's regions, by index
@@ -362,6 +365,7 @@ struct krc_conn {
 	u32			bufs;
 	u32			writes;
 	u32			grants;
+	u32			only_read;
 	bool			can_write;
 	bool			can_grant;
 	struct krc_key		*keys;

@@ -287,6 +287,7 @@ static int krc_mr_activate(struct krc_mr *mr, const struct krc_mr_map *map)
 		swap(mr->pages_nr, mr->pending_nr);
 	}
 	mr->map = *map;
+	mr->read = false;
 	mr->gen++;
 	mr->state = KRC_MR_VALID;
 	return 0;
@@ -430,6 +431,22 @@ static bool krc_mr_is_peers(const struct krc_mr *mr, const struct krc_conn *c, u
 	       mr->map.access & KRC_ACCESS_REMOTE;
 }
 
+/*
+ * Some ULPs let the peer write to every region, and it only reads from those of the ULP's writes.
+ * Their grants cost as much as those that are used.
+ */
+static void krc_mr_learn(const struct krc_mr *mr, struct krc_conn *c)
+{
+	lockdep_assert_held(&c->lock);
+	lockdep_assert_held(&mr->lock);
+	if (mr->state != KRC_MR_VALID || !mr->grant)
+		return;
+	if (!mr->read)
+		c->only_read = 0;
+	else if (c->only_read < KRC_ONLY_READ)
+		c->only_read++;
+}
+
 /**
  * krc_mr_invalidate() - end a key's validity
  * @c: the connection by which this is asked for
@@ -455,6 +472,7 @@ int krc_mr_invalidate(struct krc_conn *c, u32 key, bool by_peer, struct krc_mr_t
 	if (by_peer ? krc_mr_is_peers(mr, c, key) :
 		      mr->state != KRC_MR_VALID || mr->map.key == key) {
 		*turn = (struct krc_mr_turn){ .index = mr->index, .gen = mr->gen };
+		krc_mr_learn(mr, c);
 		krc_mr_end(mr, c);
 		ret = mr->state == KRC_MR_INVALIDATING ? krc_mr_wait(mr, c) : 0;
 	}
@@ -545,6 +563,7 @@ struct krc_mr *krc_mr_use(struct krc_conn *c, u32 key, u64 addr, u64 len, u32 ac
 		spin_lock_irqsave(&mr->lock, flags);
 		allowed = krc_mr_allows(mr, c, key, addr, len, access);
 		mr->users += allowed;
+		mr->read |= allowed && access & KRC_ACCESS_REMOTE_READ;
 		spin_unlock_irqrestore(&mr->lock, flags);
 		if (!allowed)
 			mr = NULL;

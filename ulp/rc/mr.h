@@ -92,6 +92,7 @@ struct krc_mr_map {
  * @gen: number of registrations
  * @users: accesses that have begun and not ended
  * @grant: access by the peer's device, until it is over; or NULL
+ * @read: the peer has read from the region since its registration
  * @told: connection whose peer may know a key for its device, or NULL; only compared
  * @told_others: peers of other connections may know one, too
  * @map: the registered mapping
@@ -118,6 +119,7 @@ struct krc_mr {
 	u32			gen;
 	u32			users;
 	struct krc_grant	*grant;
+	bool			read;
 	const struct krc_conn	*told;
 	bool			told_others;
 	struct krc_mr_map	map;

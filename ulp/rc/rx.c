@@ -145,11 +145,21 @@ static int krc_deliver_read(struct krc_conn *c, const struct krc_early *e)
 	return 0;
 }
 
+/* The peer's device would have written this much, if it could. */
+static int krc_deliver_write(struct krc_conn *c, const struct krc_early *e)
+{
+	if (e->flags & KRC_LAST && e->offset + e->len >= krc_rma_min)
+		c->only_read = 0;
+	return 0;
+}
+
 static int krc_deliver(struct krc_conn *c, const struct krc_early *e)
 {
 	switch (e->type) {
 	case KRC_SEND:
 		return krc_deliver_send(c, e);
+	case KRC_WRITE:
+		return krc_deliver_write(c, e);
 	case KRC_READ:
 		return krc_deliver_read(c, e);
 	}

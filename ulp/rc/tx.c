@@ -424,7 +424,8 @@ static bool krc_reg_is_sink(const struct krc_conn *c, u32 i)
 static void krc_start_reg(struct krc_conn *c, struct krc_swr *w)
 {
 	w->grant = c->can_grant && w->map.length >= krc_rma_min &&
-		   w->map.access & KRC_ACCESS_REMOTE_WRITE && !krc_reg_is_sink(c, c->ahead);
+		   w->map.access & KRC_ACCESS_REMOTE_WRITE && c->only_read < KRC_ONLY_READ &&
+		   !krc_reg_is_sink(c, c->ahead);
 	if (w->grant)
 		krc_reg_begin(c, w);
 }
