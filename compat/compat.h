@@ -90,6 +90,13 @@ do {									\
 } while (0)
 #endif
 
+/* Before 6.10 each mapping had to be asked whether it needs to be synced. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+#define compat_dma_dev_need_sync(dev) dma_dev_need_sync(dev)
+#else
+#define compat_dma_dev_need_sync(dev) ((void)(dev), true)
+#endif
+
 /* From 6.14 on blk-mq always merges. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
 #define BLK_MQ_F_SHOULD_MERGE 0

@@ -26,7 +26,8 @@
  * kefa_dma_p2p() returns whether a page is memory of a PCI device, which dma_map_page() would map
  * to an address where the device may not find it.
  *
- * kefa_dma_need_sync() is false if the device is certain to access the memory directly.
+ * kefa_dma_need_sync() is false if the device is certain to access the memory directly, and
+ * kefa_dma_syncs() if that is so for all memory that is mapped now.
  * kefa_dma_iommu() returns whether an IOMMU translates for the device, and the physical
  * address that it translates to. kefa_dma_stop() blocks all DMA of a device, if possible.
  *
@@ -55,6 +56,7 @@ void kefa_dma_sync_for_cpu(struct device *dma, dma_addr_t addr, size_t len,
 void kefa_dma_sync_for_device(struct device *dma, dma_addr_t addr, size_t len,
 			      enum dma_data_direction dir);
 bool kefa_dma_need_sync(struct device *dma, dma_addr_t addr);
+bool kefa_dma_syncs(struct device *dma);
 bool kefa_dma_p2p(const struct page *page);
 
 #else
@@ -107,6 +109,11 @@ static inline void kefa_dma_sync_for_device(struct device *dma, dma_addr_t addr,
 static inline bool kefa_dma_need_sync(struct device *dma, dma_addr_t addr)
 {
 	return dma_need_sync(dma, addr);
+}
+
+static inline bool kefa_dma_syncs(struct device *dma)
+{
+	return compat_dma_dev_need_sync(dma);
 }
 
 static inline bool kefa_dma_p2p(const struct page *page)

@@ -627,7 +627,7 @@ static int kefa_mr_do_reg(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 	if (!ret) {
 		size = kefa_page_size(dev, mr->sg, mr->nsegs, mr->len);
 		mr->fr = kefa_pool_get(mr->dom,
-				       kefa_pages(mr->sg, mr->nsegs, size));
+				       kefa_pages(mr->sg, mr->nsegs, size, mr->len));
 		ret = PTR_ERR_OR_ZERO(mr->fr);
 		if (ret)
 			mr->fr = NULL;

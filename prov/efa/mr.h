@@ -255,7 +255,7 @@ bool kefa_mr_bounces(const struct kefa_mr *mr);
 void kefa_mr_unmap(struct kefa_mr *mr);
 u64 kefa_page_size(const struct kefa_dev *dev, const struct scatterlist *sg,
 		   unsigned int nsegs, size_t len);
-size_t kefa_pages(const struct scatterlist *sg, unsigned int nsegs, u64 size);
+size_t kefa_pages(const struct scatterlist *sg, unsigned int nsegs, u64 size, size_t len);
 
 /* The page size of a region of one piece, by the rule of kefa_page_size(). */
 static inline u64 kefa_page_size_one(const struct kefa_dev *dev, size_t len)
@@ -291,7 +291,7 @@ static __always_inline int kefa_describe(const struct kefa_dev *dev,
 		pages = ((sg_dma_address(sg) & (size - 1)) + len + size - 1) >> __ffs64(size);
 	} else {
 		size = kefa_page_size(dev, sg, nsegs, len);
-		pages = kefa_pages(sg, nsegs, size);
+		pages = kefa_pages(sg, nsegs, size, len);
 	}
 	if (unlikely(pages > fr->pages))
 		return -EMSGSIZE;

@@ -277,20 +277,22 @@ u64 kefa_page_size(const struct kefa_dev *dev, const struct scatterlist *sg,
  * kefa_pages() - count the pages of a region
  * @sg: the memory, mapped
  * @nsegs: number of mapped entries of @sg
- * @size: the page size
+ * @size: the page size, from kefa_page_size()
+ * @len: length in bytes
+ *
+ * All pieces meet at the boundaries of pages, so only the first page and the last one can be used
+ * in part.
  *
  * Context: Any.
  * Return: the number of pages.
  */
-size_t kefa_pages(const struct scatterlist *sg, unsigned int nsegs, u64 size)
+size_t kefa_pages(const struct scatterlist *sg, unsigned int nsegs, u64 size, size_t len)
 {
-	const struct scatterlist *end = sg + nsegs;
-	u64 bytes = 0;
+	const struct scatterlist *last = sg + nsegs - 1;
+	u64 before = sg_dma_address(sg) & (size - 1);
+	u64 behind = -(sg_dma_address(last) + sg_dma_len(last)) & (size - 1);
 
-	for (; sg < end; sg++)
-		bytes += round_up(sg_dma_address(sg) + sg_dma_len(sg), size) -
-			 round_down(sg_dma_address(sg), size);
-	return bytes >> __ffs64(size);
+	return (before + len + behind) >> __ffs64(size);
 }
 
 static bool kefa_page_bounces(struct device *dma, dma_addr_t addr,
@@ -321,6 +323,8 @@ bool kefa_mr_bounces(const struct kefa_mr *mr)
 	struct device *dma = mr->dom->dev->dma;
 	size_t done = 0;
 
+	if (likely(!kefa_dma_syncs(dma)))
+		return false;
 	for (; sg < end; sg++) {
 		if (kefa_page_bounces(dma, sg_dma_address(seg) + done,
 				      sg_phys(sg)))

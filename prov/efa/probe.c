@@ -253,7 +253,7 @@ static int kefa_probe_way(struct kefa_probe *probe, u64 page_sizes, bool raw)
 	sg_dma_address(&probe->sg) = probe->dma + size / 4 + KEFA_PROBE_OFF;
 	sg_dma_len(&probe->sg) = len;
 	fr->pages = kefa_pages(&probe->sg, 1,
-			       kefa_page_size(dev, &probe->sg, 1, len));
+			       kefa_page_size(dev, &probe->sg, 1, len), len);
 	fr->mr = kefa_create_mr(&probe->refused, probe->pd, fr->pages);
 	if (IS_ERR(fr->mr))
 		return PTR_ERR(fr->mr);

@@ -384,6 +384,11 @@ bool kefa_dma_need_sync(struct device *dma, dma_addr_t addr)
 	return efake_of(dma)->bounce || efake_of(dma)->iommu;
 }
 
+bool kefa_dma_syncs(struct device *dma)
+{
+	return kefa_dma_need_sync(dma, 0);
+}
+
 bool kefa_dma_iommu(struct device *dma, dma_addr_t addr, phys_addr_t *reached)
 {
 	struct efake *fake = efake_of(dma);
