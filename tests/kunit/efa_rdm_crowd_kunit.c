@@ -301,15 +301,15 @@ static void crowd_own(struct kunit *test)
 	for (i = 0; i < far->rdm->ts_share / 2 + 4; i++)
 		KUNIT_EXPECT_EQ(test, fi_send(end->ep, far->data, 8, NULL, end->peer, NULL), 0);
 	ask_read(far, 0, KEFA_SHORT_RTR_PKT, 1, 100, 100);
-	KUNIT_EXPECT_EQ(test, far_peer(end)->reads, 1);
+	KUNIT_EXPECT_EQ(test, far_peer(end)->answers, 1);
 	KUNIT_EXPECT_TRUE(test, far_take(far, KEFA_READRSP_PKT, 0));
-	KUNIT_EXPECT_EQ(test, far_peer(end)->reads, 0);
+	KUNIT_EXPECT_EQ(test, far_peer(end)->answers, 0);
 	ask_read(far, 0, KEFA_LONGCTS_RTR_PKT, 2, 20000, 4000);
 	KUNIT_ASSERT_TRUE(test, far_take(far, KEFA_READRSP_PKT, 0));
 	say_cts(far, far->hdr.send_id, 16000);
 	KUNIT_EXPECT_EQ(test, far_take_each(far, 0, KEFA_CTSDATA_PKT, 0), 2U);
 	KUNIT_EXPECT_EQ(test, fi_cntr_read(end->remote), 20100ULL);
-	KUNIT_EXPECT_EQ(test, far_peer(end)->reads, 0);
+	KUNIT_EXPECT_EQ(test, far_peer(end)->answers, 0);
 	far_take_all(far);
 	rdm_read_all(end, 0);
 	rdm_expect_whole(test, far->pair);

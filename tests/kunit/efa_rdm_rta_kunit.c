@@ -33,6 +33,49 @@ static noinline void send_sum(struct far *far, u8 type, u64 off)
 	far_send(far, &p);
 }
 
+/* The same for @n words and another peer, whose message has a number. */
+static noinline void send_sum_of(struct far *far, u32 who, u8 type, u64 off, u32 n, u32 msg_id)
+{
+	struct far_pkt p = sum(far, type, off, n);
+
+	p.who = who;
+	p.msg_id = msg_id;
+	far_send(far, &p);
+}
+
+static void set_delay(struct far *far, u32 ms)
+{
+	far->rdm->backoffs.first_us = ms * USEC_PER_MSEC;
+	far->rdm->backoffs.max_us = ms * USEC_PER_MSEC;
+}
+
+static void check_peers(struct far *far, unsigned int n)
+{
+	while (n--) {
+		rdm_check_peers(far->rdm);
+		efake_settle_all();
+	}
+}
+
+/* Take all slots. Return: their number, to be given back. */
+static u32 take_slots(struct far *far)
+{
+	u32 n;
+
+	spin_lock_bh(&far->rdm->ep.lock);
+	n = far->rdm->ts_nfree;
+	far->rdm->ts_nfree = 0;
+	spin_unlock_bh(&far->rdm->ep.lock);
+	return n;
+}
+
+static void give_slots(struct far *far, u32 n)
+{
+	spin_lock_bh(&far->rdm->ep.lock);
+	far->rdm->ts_nfree += n;
+	spin_unlock_bh(&far->rdm->ep.lock);
+}
+
 static u64 *word(struct far *far, u64 off)
 {
 	return (u64 *)(far->mem + off);
@@ -454,7 +497,6 @@ static void rta_stuck(struct kunit *test)
 {
 	struct far *far = far_new(test, NULL);
 	struct kefa_rdm *rdm = far->rdm;
-	struct far_pkt p;
 	size_t due;
 	u32 nfree;
 
@@ -471,10 +513,7 @@ static void rta_stuck(struct kunit *test)
 	nfree = rdm->ts_nfree;
 	rdm->ts_nfree = 0;
 	spin_unlock_bh(&rdm->ep.lock);
-	p = sum(far, KEFA_DC_WRITE_RTA_PKT, 8, 1);
-	p.who = 1;
-	p.msg_id = 0;
-	far_send(far, &p);
+	send_sum_of(far, 1, KEFA_DC_WRITE_RTA_PKT, 8, 1, 0);
 	KUNIT_EXPECT_EQ(test, *word(far, 8), 0ULL);
 	spin_lock_bh(&rdm->ep.lock);
 	due = list_count_nodes(&rdm->due);
@@ -489,6 +528,173 @@ static void rta_stuck(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, *word(far, 0), 1ULL);
 	KUNIT_EXPECT_EQ(test, *word(far, 8), 1ULL);
 	far_take_all(far);
+}
+
+/*
+ * Operations that wait for a slot are tried again, although those before them wait until their peer
+ * takes an answer, and although nothing tells that there is a slot.
+ */
+static void rta_retried(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	const u32 share = far->rdm->ts_share / 2, first = turn(far);
+	unsigned int i;
+	u32 n;
+
+	for (i = 1; i <= 3; i++)
+		far_friend(far, i);
+	for (i = 0; i <= share; i++)
+		send_sum_of(far, 0, KEFA_FETCH_RTA_PKT, 0, 1, first + i);
+	KUNIT_EXPECT_EQ(test, *word(far, 0), (u64)share);
+	n = take_slots(far);
+	for (i = 1; i <= 3; i++)
+		send_sum_of(far, i, KEFA_DC_WRITE_RTA_PKT, 8 * i, 1, 0);
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&far->rdm->due), (size_t)4);
+	KUNIT_EXPECT_NULL(test, memchr_inv(far->mem + 8, 0, 24));
+	give_slots(far, n);
+	check_peers(far, 1);
+	for (i = 1; i <= 3; i++)
+		KUNIT_EXPECT_EQ(test, *word(far, 8 * i), 1ULL);
+	KUNIT_EXPECT_EQ(test, *word(far, 0), (u64)share);
+	KUNIT_EXPECT_TRUE(test, far_take_of(far, 0, KEFA_ATOMRSP_PKT, 0));
+	KUNIT_EXPECT_EQ(test, *word(far, 0), share + 1ULL);
+	far_take_all(far);
+	rdm_expect_whole(test, far->pair);
+}
+
+/*
+ * A peer takes no answer, and sends operations until early packets may use no more memory. It is
+ * given up then, and others go on.
+ */
+static void rta_floods(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct kefa_rdm *rdm = far->rdm;
+	const fi_addr_t flood = far_friend(far, 1);
+	const u32 first = turn(far);
+	bool dead = false;
+	unsigned int i;
+
+	rdm->budget = SZ_128K;
+	rdm->fair.pace = 1;
+	set_delay(far, 60000);
+	send_sum_of(far, 1, KEFA_FETCH_RTA_PKT, 0, 1, 0);
+	far_take_each(far, 1, KEFA_HANDSHAKE_PKT, 0);
+	KUNIT_EXPECT_EQ(test, far_take_each(far, 1, KEFA_ATOMRSP_PKT, KEFA_STATUS_RNR), 2U);
+	for (i = 1; i < 500 && !dead; i++) {
+		if (!kofi_soon(efake_recv(far->pair->end[1].qp, 0)))
+			break;
+		send_sum_of(far, 1, KEFA_FETCH_RTA_PKT, 0, 900, i);
+		spin_lock_bh(&rdm->ep.lock);
+		dead = kefa_rpeer_dead(kefa_peers_at(&rdm->peers, flood));
+		spin_unlock_bh(&rdm->ep.lock);
+	}
+	KUNIT_ASSERT_TRUE(test, dead);
+	KUNIT_EXPECT_EQ(test, rdm->stats.cut, 1ULL);
+	KUNIT_EXPECT_EQ(test, *word(far, 0), 1ULL);
+	KUNIT_ASSERT_TRUE(test, kofi_soon(efake_recv(far->pair->end[1].qp, 0)));
+	send_sum_of(far, 0, KEFA_FETCH_RTA_PKT, 8, 1, first);
+	KUNIT_EXPECT_TRUE(test, far_take_of(far, 0, KEFA_ATOMRSP_PKT, 0));
+	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 1ULL);
+	far_take_all(far);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* The same for short reads, which wait in another list. */
+static void rta_floods_reads(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct kefa_rdm *rdm = far->rdm;
+	const fi_addr_t flood = far_friend(far, 1);
+	const u32 first = turn(far);
+	struct far_pkt p = {
+		.who = 1, .type = KEFA_SHORT_RTR_PKT, .n = 1, .window = 8,
+		.mem = { far_piece(far, 0, 8) },
+	};
+	bool dead = false;
+	unsigned int i;
+
+	rdm->budget = SZ_32K;
+	set_delay(far, 60000);
+	far_send(far, &p);
+	far_take_each(far, 1, KEFA_HANDSHAKE_PKT, 0);
+	KUNIT_EXPECT_EQ(test, far_take_each(far, 1, KEFA_READRSP_PKT, KEFA_STATUS_RNR), 2U);
+	for (i = 1; i < 2000 && !dead && efake_recv(far->pair->end[1].qp, 0); i++) {
+		far_send(far, &p);
+		spin_lock_bh(&rdm->ep.lock);
+		dead = kefa_rpeer_dead(kefa_peers_at(&rdm->peers, flood));
+		spin_unlock_bh(&rdm->ep.lock);
+	}
+	KUNIT_ASSERT_TRUE(test, dead);
+	KUNIT_EXPECT_EQ(test, rdm->stats.cut, 1ULL);
+	KUNIT_ASSERT_TRUE(test, kofi_soon(efake_recv(far->pair->end[1].qp, 0)));
+	send_sum_of(far, 0, KEFA_FETCH_RTA_PKT, 8, 1, first);
+	KUNIT_EXPECT_TRUE(test, far_take_of(far, 0, KEFA_ATOMRSP_PKT, 0));
+	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 1ULL);
+	far_take_all(far);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* A peer in no address vector that takes no answer for too long is dead. */
+static void rta_silent(struct kunit *test)
+{
+	struct far *far = far_new(test, &(struct rdm_opts) { .stranger = true });
+	struct far_pkt p = {
+		.type = KEFA_FETCH_RTA_PKT, .msg_id = 1, .datatype = FI_UINT64, .op = FI_SUM,
+		.n = 1, .mem = { far_piece(far, 0, 8) }, .data = far->data, .len = 8,
+	};
+
+	far->rdm->fair.stall = 3;
+	set_delay(far, 60000);
+	far_send(far, &p);
+	KUNIT_EXPECT_EQ(test, far_take_each(far, 0, KEFA_ATOMRSP_PKT, KEFA_STATUS_RNR), 2U);
+	check_peers(far, 3);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
+	check_peers(far, 1);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.stalled, 1ULL);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 1ULL);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* Have peers fetch as much as they may, without taking the answers. */
+static void hoard(struct far *far, u32 friends)
+{
+	const u32 share = far->rdm->ts_share / 2;
+	u32 who, i;
+
+	for (who = 1; who <= friends; who++) {
+		far_friend(far, who);
+		for (i = 0; i < share; i++)
+			send_sum_of(far, who, KEFA_FETCH_RTA_PKT, 0, 1, i);
+		far_take_each(far, who, KEFA_HANDSHAKE_PKT, 0);
+		KUNIT_EXPECT_EQ(far->test, far_take_each(far, who, KEFA_ATOMRSP_PKT,
+							 KEFA_STATUS_RNR), 2 * share);
+	}
+}
+
+/* Peers with an address don't die, but don't keep the slots that others want. */
+static void rta_hoards(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct kefa_rdm *rdm = far->rdm;
+	const u32 share = rdm->ts_share / 2, first = turn(far);
+	const u32 friends = DIV_ROUND_UP(rdm->nts - rdm->ts_ctl - rdm->nts / KEFA_TX_REQUESTS,
+					 share);
+
+	rdm->fair.stall = 3;
+	set_delay(far, 60000);
+	hoard(far, friends);
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&rdm->parked), (size_t)friends * share);
+	check_peers(far, 6);
+	KUNIT_EXPECT_EQ(test, rdm->stats.target_cut, 0ULL);
+	send_sum_of(far, 0, KEFA_FETCH_RTA_PKT, 8, 1, first);
+	KUNIT_EXPECT_EQ(test, *word(far, 8), 0ULL);
+	check_peers(far, 1);
+	KUNIT_EXPECT_EQ(test, *word(far, 8), 1ULL);
+	KUNIT_EXPECT_TRUE(test, far_take_of(far, 0, KEFA_ATOMRSP_PKT, 0));
+	KUNIT_EXPECT_EQ(test, rdm->stats.target_cut, 1ULL);
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&rdm->parked), (size_t)(friends - 1) * share);
+	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 0ULL);
 }
 
 /* A region that is closed while an operation waits isn't accessed. */
@@ -547,6 +753,11 @@ static struct kunit_case rta_cases[] = {
 	KUNIT_CASE(rta_unordered),
 	KUNIT_CASE(rta_full),
 	KUNIT_CASE(rta_stuck),
+	KUNIT_CASE(rta_retried),
+	KUNIT_CASE(rta_floods),
+	KUNIT_CASE(rta_floods_reads),
+	KUNIT_CASE(rta_silent),
+	KUNIT_CASE(rta_hoards),
 	KUNIT_CASE(rta_closed),
 	KUNIT_CASE(rta_close),
 	{}

@@ -45,8 +45,8 @@ int kefa_atomic_send(struct kefa_rdm *rdm, struct kefa_rop *rop);
 
 /* rta.c */
 
-void kefa_atomrsp_park(struct kefa_rdm *rdm, struct kefa_ts *ts);
-int kefa_atomrsp_again(struct kefa_rdm *rdm, struct kefa_ts *ts);
+void kefa_atomic_park(struct kefa_rdm *rdm, struct kefa_ts *ts);
+int kefa_atomic_again(struct kefa_rdm *rdm, struct kefa_ts *ts);
 
 /**
  * kefa_rop_fetches() - check for an atomic operation of the ULP that ends with an ATOMRSP

@@ -83,6 +83,7 @@ void kefa_backoff_arrived(struct kefa_backoffs *all, struct kefa_backoff *b)
 {
 	lockdep_assert_held(all->lock);
 	b->delay_us = 0;
+	b->checks = 0;
 }
 
 /**
@@ -97,6 +98,7 @@ void kefa_backoff_end(struct kefa_backoffs *all, struct kefa_backoff *b)
 	lockdep_assert_held(all->lock);
 	kefa_backoff_stop(all, b);
 	b->delay_us = 0;
+	b->checks = 0;
 }
 
 /**

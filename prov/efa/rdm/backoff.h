@@ -16,11 +16,14 @@
  * @timer: end of the delay; in kefa_backoffs.queue while @waiting
  * @delay_us: length of the last delay, or 0 if the peer has received a packet since
  * @waiting: the delay runs: only answers are sent to the peer
+ * @checks: number of checks by target.c that have found answers to the peer waiting since it has
+ *	received a packet
  */
 struct kefa_backoff {
 	struct timerqueue_node	timer;
 	u32			delay_us;
 	bool			waiting;
+	u8			checks;
 };
 
 /**

@@ -37,6 +37,14 @@ static void kefa_early_due(struct kefa_rdm *rdm, struct kefa_held *first)
 {
 	list_move_tail(&first->due, &rdm->due);
 	rdm->waits = true;
+	/* Nothing may tell that it can begin: silent.c has it tried again. */
+	kefa_silent_arm(rdm);
+}
+
+/* Return: whether a kept packet is an atomic operation. */
+static bool kefa_held_atomic(const struct kefa_held *held)
+{
+	return kefa_pkt_atomic(kefa_row_of(*(const u8 *)held->buf));
 }
 
 /**
@@ -61,17 +69,24 @@ void kefa_early_forget(struct kefa_rdm *rdm, struct kefa_held *first)
 }
 
 /**
- * kefa_rpeer_due() - check whether early packets of a peer wait for this endpoint
+ * kefa_early_waits() - check whether an early packet of a peer waits for this endpoint
  * @rdm: the endpoint
- * @peer: the peer
+ * @held: the first packet of a message, in KEFA_HELD_EARLY
+ *
+ * An atomic operation whose peer doesn't take the answers to others waits for the peer.
  *
  * Context: Under kefa_ep.lock.
- * Return: whether it is the turn of one of them, or their order doesn't matter.
+ * Return: whether it is the turn of the message, or of one before it, or the order doesn't matter;
+ * and that message waits for something else than its peer.
  */
-bool kefa_rpeer_due(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+bool kefa_early_waits(const struct kefa_rdm *rdm, const struct kefa_held *held)
 {
+	const struct kefa_rpeer *peer = held->peer;
+
 	lockdep_assert_held(&rdm->ep.lock);
-	return !rdm->ordered || kefa_early_find(rdm, peer, peer->order.exp_id);
+	if (rdm->ordered)
+		held = kefa_early_find(rdm, peer, peer->order.exp_id);
+	return held && !(peer->backoff.delay_us && kefa_held_atomic(held));
 }
 
 /*
@@ -222,34 +237,59 @@ bool kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 	return true;
 }
 
+/*
+ * Try a message again, and those of its peer that follow. @begun is set if it has begun. Return:
+ * false if a message waits for what those of other peers need, too. An atomic operation waits for
+ * other things: its own peer, a send slot, or a context in which the CPU can carry it out.
+ */
+static bool kefa_early_try(struct kefa_rdm *rdm, struct kefa_held *first, bool *begun)
+{
+	struct kefa_rpeer *peer = first->peer;
+	const u32 turn = peer->order.exp_id;
+
+	list_del_init(&first->due);
+	if (!rdm->ordered) {
+		if (!kefa_early_take(rdm, first, false))
+			return kefa_held_atomic(first);
+		*begun = true;
+		return true;
+	}
+	if (kefa_rdm_drain(rdm, peer))
+		first = NULL;
+	else
+		first = kefa_early_find(rdm, peer, peer->order.exp_id);
+	*begun |= peer->order.exp_id != turn;
+	return !first || kefa_held_atomic(first);
+}
+
 /**
  * kefa_rdm_retry() - handle messages that waited for an operation, or room for the completion
  * @rdm: the endpoint
+ *
+ * After one that still has to wait, only atomic operations are tried.
  *
  * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
  */
 void kefa_rdm_retry(struct kefa_rdm *rdm)
 {
 	unsigned int left = KEFA_DRAIN_MAX;
+	bool starved = false, begun = false;
 	struct kefa_held *first;
-	struct kefa_rpeer *peer;
-	bool more = true;
 	LIST_HEAD(due);
 
 	lockdep_assert_held(&rdm->ep.lock);
 	/* One that still can't begin goes to the end of kefa_rdm.due, behind the others. */
 	list_splice_init(&rdm->due, &due);
-	while (more && left-- && !list_empty(&due)) {
-		first = list_first_entry(&due, struct kefa_held, due);
-		list_del_init(&first->due);
-		peer = first->peer;
-		if (rdm->ordered)
-			more = kefa_rdm_drain(rdm, peer);
+	while (left && (first = list_first_entry_or_null(&due, struct kefa_held, due))) {
+		left--;
+		if (starved && !kefa_held_atomic(first))
+			list_move_tail(&first->due, &rdm->due);
 		else
-			more = kefa_early_take(rdm, first, false);
-		/* An atomic operation may wait until its own peer takes an answer. */
-		more |= peer->backoff.waiting;
+			starved |= !kefa_early_try(rdm, first, &begun);
 	}
+	/* Nothing else may happen that has the pump run again. */
+	if (begun && !list_empty(&due))
+		kefa_ep_kick(&rdm->ep);
 	list_splice(&due, &rdm->due);
 }
 

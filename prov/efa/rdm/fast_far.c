@@ -459,8 +459,7 @@ static bool kefa_rtr_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const str
 		slice->off = 0;
 		slice->hdr = sizeof(*hdr);
 	}
-	ts->serves = true;
-	peer->reads++;
+	kefa_target_serves(ts);
 	rdm->stats.copied += f.len;
 	rdm->ep.stats.tx_bytes += f.len;
 	*(__le32 *)hdr = cpu_to_le32(KEFA_EAGER_FIRST(KEFA_READRSP_PKT));

@@ -252,17 +252,20 @@ void kefa_rdm_reap(struct kefa_rdm *rdm)
 	rdm->reap = false;
 }
 
-/* Return: of the peers whose early packets wait for a late one, the one that uses most memory. */
+/*
+ * Return: of the peers whose early packets wait for a late one, or until the peer takes answers,
+ * the one that uses most memory.
+ */
 static struct kefa_rpeer *kefa_worst_early(struct kefa_rdm *rdm)
 {
 	struct kefa_rpeer *worst = NULL, *last = NULL;
 	struct kefa_held *held;
 
 	list_for_each_entry(held, &rdm->early, link) {
-		if (held->peer == last)
+		if (held->peer == last && rdm->ordered)
 			continue;
 		last = held->peer;
-		if ((!worst || last->kept > worst->kept) && !kefa_rpeer_due(rdm, last))
+		if ((!worst || last->kept > worst->kept) && !kefa_early_waits(rdm, held))
 			worst = last;
 	}
 	return worst;
@@ -293,6 +296,28 @@ static struct kefa_rpeer *kefa_worst_unexpected(struct kefa_rdm *rdm)
 			worst = held->peer;
 	}
 	return worst && worst->kept >= unknown ? worst : NULL;
+}
+
+/*
+ * Return: of the peers whose requests wait until they take answers, the one that uses most memory;
+ * NULL unless these requests use more than half of the budget. No call of the ULP can end the wait.
+ */
+static struct kefa_rpeer *kefa_worst_unready(struct kefa_rdm *rdm)
+{
+	struct kefa_rpeer *worst = NULL;
+	struct kefa_held *held;
+	u64 all = 0;
+
+	if (rdm->kept - rdm->fair.early < rdm->budget)
+		return NULL;
+	list_for_each_entry(held, &rdm->asked, link) {
+		if (!held->peer || !held->peer->answers || !held->peer->backoff.delay_us)
+			continue;
+		all += held->cost;
+		if (!worst || held->peer->kept > worst->kept)
+			worst = held->peer;
+	}
+	return all > rdm->budget / 2 ? worst : NULL;
 }
 
 static struct kefa_rpeer *kefa_worst_stranger(struct kefa_rdm *rdm)
@@ -345,9 +370,10 @@ static bool kefa_shut(struct kefa_rdm *rdm)
  * @rdm: the endpoint, whose kept packets use at least its budget
  *
  * If all peers in no address vector together use more than half of the budget, the one that uses
- * most is declared dead and loses its messages. Peers in the address vector may use the rest; then
- * they find no receive until the ULP has received some messages. One of them dies if nothing else
- * lets packets arrive for which the ULP waits, or for which early packets wait.
+ * most is declared dead and loses its messages. So is one of those whose requests use more than
+ * half, and that don't take the answers to others. Peers in the address vector may use the rest;
+ * then they find no receive until the ULP has received some messages. One of them dies if nothing
+ * else lets packets arrive for which the ULP waits, or for which early packets wait.
  *
  * Context: Under kefa_ep.lock.
  */
@@ -357,7 +383,7 @@ void kefa_rdm_relieve(struct kefa_rdm *rdm)
 
 	lockdep_assert_held(&rdm->ep.lock);
 	while (max(rdm->fair.early, rdm->kept - rdm->fair.early) >= rdm->budget) {
-		worst = kefa_worst_stranger(rdm);
+		worst = kefa_worst_stranger(rdm) ?: kefa_worst_unready(rdm);
 		if (!worst && kefa_late(rdm))
 			worst = kefa_worst_early(rdm);
 		if (!worst && kefa_shut(rdm))

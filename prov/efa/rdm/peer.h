@@ -70,7 +70,8 @@ enum kefa_rpeer_state {
  * @features: KEFA_FEATURE_RDMA_READ and so on: the lowest bits of the first word, which has all
  *	known ones
  * @wrong: hash of the last wrong key in a request of the peer
- * @reads: number of packets with data for the peer's reads that the device has or that are parked
+ * @answers: number of packets that the device has or that are parked, and that answer the peer
+ *	without an operation, or have data for its reads
  * @faults: number of wrong keys in requests of the peer, each different from the one before
  * @served: far.c: of the reads and writes of the ULP that the peer has answered since the last
  *	check, the number of checks that the oldest one has seen, plus 1; 0 if there were none
@@ -106,7 +107,7 @@ struct kefa_rpeer {
 	struct kefa_order	order;
 	u16			features;
 	u16			wrong;
-	u16			reads;
+	u16			answers;
 	u8			faults;
 	u8			served;
 	u32			id;

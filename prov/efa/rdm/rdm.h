@@ -165,7 +165,7 @@ enum kefa_whole {
  * @copy: bounce buffer with the whole packet, or NULL
  * @context: with @whole, context of the ULP
  * @mr: in KEFA_TS_FETCH, the region, counted in kefa_mr.reads
- * @kept: for an ATOMRSP that must be made again, the whole packet
+ * @kept: for a packet of an atomic operation that must be made again, the whole packet
  * @tag: with @whole, tag of the message
  * @raddr: of a work request by kefa_rdma_wr(), address of the peer's memory
  * @total: with @whole, length of the message, read or write
@@ -186,7 +186,7 @@ enum kefa_whole {
  * @shared: @seg is a part of the mapping of its operation; in KEFA_TS_FETCH it is one of @mr's
  * @whole: enum kefa_whole
  * @quiet: with @whole, the message has no completion on success
- * @serves: the packet has data for a reader, and is counted in kefa_rpeer.reads
+ * @serves: the packet is counted in kefa_rpeer.answers
  *
  * In a free slot @rop, @seg.len, @copy, @err, @what, @again, @has_imm, @ordered, @shared, @whole
  * and @serves are clear.
@@ -726,7 +726,7 @@ void kefa_rdm_drop(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_drop
 
 bool kefa_rdm_drain(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
 void kefa_rdm_retry(struct kefa_rdm *rdm);
-bool kefa_rpeer_due(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer);
+bool kefa_early_waits(const struct kefa_rdm *rdm, const struct kefa_held *held);
 
 /* msg.c */
 

@@ -98,7 +98,8 @@ static enum kefa_took kefa_write_rta_received(struct kefa_rdm *rdm, struct kefa_
 
 	if (!kefa_rta_check(rdm, peer, pkt, &rta))
 		return KEFA_TOOK_DONE;
-	if (!kefa_rta_usable(rdm, pkt) || (dc && !kefa_target_may_answer(rdm, peer)))
+	if (!kefa_rta_usable(rdm, pkt) ||
+	    (dc && !(kefa_target_may_answer(rdm, peer) && kefa_target_may_post(rdm, peer))))
 		return KEFA_TOOK_NOT;
 	if (!kefa_rta_run(rdm, peer, pkt, &rta))
 		return KEFA_TOOK_DONE;
@@ -152,17 +153,19 @@ const struct kefa_pkt_ops kefa_fetch_rta_ops = {
 	.received	= kefa_fetch_rta_received,
 };
 
+/* --- packets that wait for their peer --- */
+
 /**
- * kefa_atomrsp_park() - free the copy buffer of an ATOMRSP that waits for its peer
+ * kefa_atomic_park() - free the copy buffer of an atomic operation's packet that waits for its peer
  * @rdm: the endpoint
- * @ts: slot of the packet, with a copy buffer
+ * @ts: slot of the packet, a request or an ATOMRSP, with a copy buffer
  *
  * There are few copy buffers, and the peer may never be ready. The number of such packets is
- * limited, for each peer and in all. If memory is short, the packet keeps its buffer.
+ * limited: each has a slot. If memory is short, the packet keeps its buffer.
  *
  * Context: Under kefa_ep.lock. The pump is due.
  */
-void kefa_atomrsp_park(struct kefa_rdm *rdm, struct kefa_ts *ts)
+void kefa_atomic_park(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
 	ts->kept = kmemdup(ts->copy->data, ts->len, GFP_ATOMIC | __GFP_NOWARN);
 	if (!ts->kept)
@@ -172,14 +175,14 @@ void kefa_atomrsp_park(struct kefa_rdm *rdm, struct kefa_ts *ts)
 }
 
 /**
- * kefa_atomrsp_again() - undo kefa_atomrsp_park()
+ * kefa_atomic_again() - undo kefa_atomic_park()
  * @rdm: the endpoint
  * @ts: slot of the packet
  *
  * Context: Under kefa_ep.lock.
  * Return: 0, or -EAGAIN if no copy buffer is free.
  */
-int kefa_atomrsp_again(struct kefa_rdm *rdm, struct kefa_ts *ts)
+int kefa_atomic_again(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
 	if (!kefa_slice_copy(rdm, ts))
 		return -EAGAIN;

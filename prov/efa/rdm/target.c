@@ -584,8 +584,7 @@ void kefa_target_post(struct kefa_rdm *rdm, struct kefa_ts *ts, struct kefa_rop 
 	kefa_shake_sign(&rdm->self, ts->peer, pkt);
 	ts->type = pkt->row->type;
 	ts->rop = rop;
-	ts->serves = true;
-	ts->peer->reads++;
+	kefa_target_serves(ts);
 	if (rop)
 		rop->wrs++;
 	kefa_ts_seal(rdm, ts, pkt);
@@ -596,13 +595,13 @@ void kefa_target_post(struct kefa_rdm *rdm, struct kefa_ts *ts, struct kefa_rop 
 }
 
 /**
- * kefa_target_may_post() - check whether data for a reader may be posted
+ * kefa_target_may_post() - check whether data for a reader, or another such answer, may be posted
  * @rdm: the endpoint
  * @peer: the reader
  *
  * A peer that wasn't ready gets a single packet, and the others after that has arrived. If there
- * are several peers, the data for one takes half of its share of the slots, so that peers that take
- * no data don't have all slots for data. More short reads than KEFA_OWED_MAX would kill the peer if
+ * are several peers, the answers to one take half of its share of the slots, so that peers that
+ * take none don't have all slots for data. More answers than KEFA_OWED_MAX would kill the peer if
  * it isn't ready.
  *
  * Context: Under kefa_ep.lock.
@@ -614,7 +613,7 @@ bool kefa_target_may_post(const struct kefa_rdm *rdm, const struct kefa_rpeer *p
 
 	if (peer->backoff.delay_us && peer->wrs)
 		return false;
-	return peer->reads < min_t(u32, share, KEFA_OWED_MAX);
+	return peer->answers < min_t(u32, share, KEFA_OWED_MAX);
 }
 
 /* End the operation of a reader, which gets no more data. */
@@ -701,7 +700,8 @@ void kefa_target_sent(struct kefa_rdm *rdm, struct kefa_rop *rop)
 /**
  * kefa_target_park() - free the copy buffer of a packet that waits for a peer
  * @rdm: the endpoint
- * @ts: slot of the packet, with a copy buffer; unchanged unless it has data for a reader
+ * @ts: slot of the packet, with a copy buffer; unchanged unless it has data for a reader, or is one
+ *	of an atomic operation
  *
  * There are few copy buffers, and the peer may never be ready.
  *
@@ -709,8 +709,8 @@ void kefa_target_sent(struct kefa_rdm *rdm, struct kefa_rop *rop)
  */
 void kefa_target_park(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
-	if (ts->type == KEFA_ATOMRSP_PKT) {
-		kefa_atomrsp_park(rdm, ts);
+	if (kefa_ts_atomic(ts)) {
+		kefa_atomic_park(rdm, ts);
 		return;
 	}
 	if (ts->type != KEFA_READRSP_PKT &&
@@ -734,8 +734,8 @@ int kefa_target_again(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	const struct kefa_slice *slice = kefa_slice_of(ts);
 	struct kefa_rop *rop = ts->rop;
 
-	if (ts->type == KEFA_ATOMRSP_PKT)
-		return kefa_atomrsp_again(rdm, ts);
+	if (kefa_ts_atomic(ts))
+		return kefa_atomic_again(rdm, ts);
 	if (!rop || rop->state != KEFA_ROP_DYING) {
 		if (!kefa_slice_copy(rdm, ts))
 			return -EAGAIN;
@@ -812,19 +812,80 @@ const struct kefa_pkt_ops kefa_rtr_ops = {
 
 /* --- checks --- */
 
+/* Return: whether a request of another peer waits, and streams have used up the slots for data. */
+static bool kefa_slots_wanted(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	const struct kefa_held *held;
+
+	if (rdm->ts_nfree > rdm->ts_ctl + rdm->nts / KEFA_TX_REQUESTS)
+		return false;
+	list_for_each_entry(held, &rdm->asked, link)
+		if (held->len && held->peer != peer)
+			return true;
+	list_for_each_entry(held, &rdm->due, due)
+		if (held->peer != peer)
+			return true;
+	return false;
+}
+
+/*
+ * Free the slots of answers that wait for a peer, which gets none of them: those to requests of one
+ * packet. The answer to a message isn't one of them.
+ */
+static void kefa_answers_cut(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	struct kefa_ts *ts, *next;
+	bool cut = false;
+
+	list_for_each_entry_safe(ts, next, &rdm->parked, list) {
+		if (ts->peer != peer || !ts->serves || ts->rop)
+			continue;
+		kefa_ts_free(rdm, ts);
+		cut = true;
+	}
+	rdm->stats.target_cut += cut;
+	peer->backoff.checks = 0;
+}
+
+/* End the wait for peers that take no answers. Return: whether there are such peers. */
+static bool kefa_answers_check(struct kefa_rdm *rdm)
+{
+	struct rb_node *n, *next;
+	struct kefa_rpeer *peer;
+	bool more = false;
+
+	for (n = rb_first_cached(&rdm->backoffs.queue.rb_root); n; n = next) {
+		next = rb_next(n);
+		peer = container_of(n, struct kefa_rpeer, backoff.timer.node);
+		if (!peer->answers)
+			continue;
+		more = true;
+		if (peer->backoff.checks < rdm->fair.stall) {
+			peer->backoff.checks++;
+		} else if (peer->flags & KEFA_RPEER_IMPLICIT) {
+			rdm->stats.stalled++;
+			kefa_rdm_kill(rdm, peer, ETIMEDOUT, 0);
+		} else if (kefa_slots_wanted(rdm, peer)) {
+			kefa_answers_cut(rdm, peer);
+		}
+	}
+	return more;
+}
+
 /**
- * kefa_targets_check() - end operations of peers that make no progress
+ * kefa_targets_check() - end operations of peers that make no progress, and answers that wait
  * @rdm: the endpoint, enabled
  *
  * Called each KEFA_SILENT_MS while there are any. A peer in no address vector dies. Of the
- * operations of other peers one ends if requests wait, and its peer gets no answer.
+ * operations of other peers one ends if requests wait, and its peer gets no answer; nor does a peer
+ * that takes none, if requests wait for the slots.
  *
  * Context: Under kefa_ep.lock. kefa_rdm_pump() is due.
- * Return: whether there are operations of peers, or requests that wait.
+ * Return: whether there are operations of peers, requests that wait, or answers that wait.
  */
 bool kefa_targets_check(struct kefa_rdm *rdm)
 {
-	bool cut = list_empty(&rdm->asked);
+	bool more = kefa_answers_check(rdm), cut = list_empty(&rdm->asked);
 	struct kefa_target *target;
 	struct kefa_rop *rop;
 	u32 i;
@@ -850,5 +911,6 @@ bool kefa_targets_check(struct kefa_rdm *rdm)
 			kefa_rop_fail(rdm, rop, ETIMEDOUT, 0);
 		}
 	}
-	return !list_empty(&rdm->asked) || (rdm->targets && rdm->ntargets < KEFA_TARGETS);
+	return more || !list_empty(&rdm->asked) || !list_empty(&rdm->due) ||
+	       (rdm->targets && rdm->ntargets < KEFA_TARGETS);
 }

@@ -136,7 +136,7 @@ void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts)
 			       ts->what == KEFA_TS_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
 	if (ts->copy)
 		kefa_copy_free(&rdm->ep, ts->copy);
-	else if (unlikely(ts->type == KEFA_ATOMRSP_PKT && kefa_ts_unmade(ts)))
+	else if (unlikely(kefa_ts_unmade(ts) && kefa_ts_atomic(ts)))
 		kfree(ts->kept);
 	if (ts->whole)
 		kefa_ts_tell(rdm, ts);
@@ -517,8 +517,10 @@ static void kefa_ts_park(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	list_add_tail(&ts->list, &rdm->parked);
 	if (ts->copy)
 		kefa_target_park(rdm, ts);
-	if (unlikely(kefa_ts_answers_alone(ts)))
+	if (unlikely(kefa_ts_answers_alone(ts))) {
 		worst = kefa_answers_overdue(rdm, ts->peer);
+		kefa_silent_arm(rdm);
+	}
 	if (!worst)
 		return;
 	rdm->stats.cut++;
@@ -767,6 +769,8 @@ bool kefa_tx_control(struct kefa_rdm *rdm, struct kefa_rpeer *peer, struct kefa_
 	WARN_ON_ONCE(!ts->len);
 	if (rop)
 		rop->wrs++;
+	else if (kefa_ts_answers_alone(ts))
+		kefa_target_serves(ts);
 	rdm->stats.sent[ts->type]++;
 	kefa_ts_post(rdm, ts);
 	return true;

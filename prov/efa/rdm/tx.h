@@ -121,6 +121,18 @@ static inline bool kefa_ts_answers_alone(const struct kefa_ts *ts)
 }
 
 /**
+ * kefa_ts_atomic() - check for a packet of an atomic operation, with a copy of all its data
+ * @ts: the slot, with a packet
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it is one: a request, or an ATOMRSP.
+ */
+static inline bool kefa_ts_atomic(const struct kefa_ts *ts)
+{
+	return ts->type == KEFA_ATOMRSP_PKT || kefa_pkt_atomic(&kefa_pkt_rows[ts->type]);
+}
+
+/**
  * kefa_ts_unmade() - check for a packet whose data must be copied again
  * @ts: the slot, parked
  *
@@ -193,7 +205,19 @@ static __always_inline void kefa_ts_arrived(struct kefa_ts *ts)
 }
 
 /**
- * kefa_target_served() - note that a packet with data for a reader was delivered, or never will be
+ * kefa_target_serves() - count a packet that answers a peer
+ * @ts: slot of the packet, about to be posted
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static inline void kefa_target_serves(struct kefa_ts *ts)
+{
+	ts->serves = true;
+	ts->peer->answers++;
+}
+
+/**
+ * kefa_target_served() - note that an answer to a peer was delivered, or never will be
  * @ts: slot of the packet, which may be one of another kind
  *
  * Context: Under kefa_ep.lock.
@@ -203,7 +227,7 @@ static inline void kefa_target_served(struct kefa_ts *ts)
 	if (!ts->serves)
 		return;
 	ts->serves = false;
-	ts->peer->reads--;
+	ts->peer->answers--;
 }
 
 /**
