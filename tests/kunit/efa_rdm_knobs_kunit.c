@@ -244,29 +244,73 @@ static struct fi_left_attr left_now(struct kunit *test)
 	return left;
 }
 
-/* Each object takes one, and gives it back, also if the device refuses to destroy it at first. */
+/* Check that what is left is the rest of what the device has: regions are kept for reuse. */
+static struct fi_left_attr expect_left(struct kunit *test, struct efa_scene *scene)
+{
+	const struct kefa_dev *dev = scene->fake->dev;
+	struct fi_left_attr left;
+
+	/* A work destroys address handles. */
+	efake_settle_all();
+	left = left_now(test);
+	KUNIT_EXPECT_EQ(test, left.regions, dev->max_mr - scene->fake->mrs);
+	KUNIT_EXPECT_EQ(test, left.address_handles, dev->max_ah - scene->fake->ahs);
+	return left;
+}
+
+/* Each object takes one, and gives it back. */
 static void left(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
-	struct fi_left_attr before = left_now(test), now;
+	struct fi_left_attr before = expect_left(test, scene), now;
 	struct kefa_dev *dev = scene->fake->dev;
-	struct fid_mr *mr;
+	struct fid_mr *mr[3];
+	fi_addr_t peer;
+	int i;
 
 	KUNIT_EXPECT_LT(test, before.queue_pairs, dev->max_qp);
 	KUNIT_EXPECT_LT(test, before.address_handles, dev->max_ah);
-	KUNIT_ASSERT_EQ(test, fi_mr_reg(scene->domain, scene->buf, 4096, FI_REMOTE_READ, 0, 0, 0,
-					&mr, NULL), 0);
-	efa_insert(test, scene, 77, 5);
-	now = left_now(test);
+	for (i = 0; i < ARRAY_SIZE(mr); i++)
+		KUNIT_ASSERT_EQ(test, fi_mr_reg(scene->domain, scene->buf, 4096, FI_REMOTE_READ, 0,
+						0, 0, &mr[i], NULL), 0);
+	peer = efa_insert(test, scene, 77, 5);
+	now = expect_left(test, scene);
 	KUNIT_EXPECT_EQ(test, now.queue_pairs, before.queue_pairs);
-	KUNIT_EXPECT_LE(test, now.regions, before.regions - 1);
+	KUNIT_EXPECT_LE(test, now.regions, before.regions - ARRAY_SIZE(mr));
 	KUNIT_EXPECT_EQ(test, now.address_handles, before.address_handles - 1);
-	EFA_CLOSE(test, mr);
+	for (i = 0; i < ARRAY_SIZE(mr); i++)
+		EFA_CLOSE(test, mr[i]);
+	KUNIT_EXPECT_EQ(test, fi_av_remove(scene->av, &peer, 1, 0), 0);
 	EFA_CLOSE(test, scene->ep);
-	now = left_now(test);
+	now = expect_left(test, scene);
 	KUNIT_EXPECT_EQ(test, now.queue_pairs, before.queue_pairs + 1);
+	KUNIT_EXPECT_EQ(test, now.address_handles, before.address_handles);
 	dev->max_ah = 0;
 	KUNIT_EXPECT_EQ(test, left_now(test).address_handles, 0);
+}
+
+/* An object that the device refuses to destroy counts until it is destroyed after all. */
+static void left_refused(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct work_struct *watch = &efa_dom(scene)->mrq.watch.work;
+	struct fi_left_attr before = expect_left(test, scene), now;
+
+	scene->fake->refuse = BIT(EFAKE_QP_DESTROY) | BIT(EFAKE_AH_DESTROY);
+	scene->fake->refusal = -EIO;
+	KUNIT_EXPECT_EQ(test, fi_av_remove(scene->av, &scene->peer, 1, 0), 0);
+	efake_settle_all();
+	KUNIT_EXPECT_EQ(test, scene->fake->dev->set_aside, 1);
+	EFA_CLOSE(test, scene->ep);
+	KUNIT_EXPECT_EQ(test, scene->fake->dev->set_aside, 2);
+	now = left_now(test);
+	KUNIT_EXPECT_EQ(test, now.queue_pairs, before.queue_pairs);
+	KUNIT_EXPECT_EQ(test, now.address_handles, before.address_handles);
+	scene->fake->refuse = 0;
+	watch->func(watch);
+	now = expect_left(test, scene);
+	KUNIT_EXPECT_EQ(test, now.queue_pairs, before.queue_pairs + 1);
+	KUNIT_EXPECT_EQ(test, now.address_handles, before.address_handles + 1);
 }
 
 static struct kunit_case cases[] = {
@@ -277,6 +321,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(unable),
 	KUNIT_CASE(domain_ops),
 	KUNIT_CASE(left),
+	KUNIT_CASE(left_refused),
 	{}
 };
 

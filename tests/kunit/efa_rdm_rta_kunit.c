@@ -399,8 +399,11 @@ static void rta_order(struct kunit *test)
 }
 
 #ifdef CONFIG_ARCH_HAS_KERNEL_FPU_SUPPORT
-/* Handle an operation as a softirq does that has interrupted a user of the FPU. */
-static enum kefa_took interrupt(struct far *far, u8 type, u32 datatype)
+/*
+ * Handle an operation as a softirq does that has interrupted a user of the FPU. @kicked is set to
+ * whether that has queued the worker.
+ */
+static enum kefa_took interrupt(struct far *far, u8 type, u32 datatype, bool *kicked)
 {
 	struct kefa_rma_iov iov = {
 		.addr = cpu_to_le64(far->mr->base_addr), .len = cpu_to_le64(8),
@@ -414,10 +417,14 @@ static enum kefa_took interrupt(struct far *far, u8 type, u32 datatype)
 	struct kefa_rpeer *peer = far_peer(&far->pair->end[1]);
 	enum kefa_took took;
 
+	efake_settle_all();
+	flush_work(&far->rdm->ep.work);
 	spin_lock_bh(&far->rdm->ep.lock);
 	kernel_fpu_begin();
 	took = pkt.row->ops->received(far->rdm, peer, &pkt, NULL);
 	kernel_fpu_end();
+	/* It can't end without the lock. */
+	*kicked = work_busy(&far->rdm->ep.work);
 	kefa_tx_flush(far->rdm);
 	spin_unlock_bh(&far->rdm->ep.lock);
 	return took;
@@ -429,12 +436,16 @@ static void rta_interrupt(struct kunit *test)
 	static const u8 types[] = { KEFA_WRITE_RTA_PKT, KEFA_DC_WRITE_RTA_PKT, KEFA_FETCH_RTA_PKT };
 	struct far *far = far_new(test, NULL);
 	unsigned int i;
+	bool kicked;
 
 	*(u64 *)far->data = 1;
 	for (i = 0; i < ARRAY_SIZE(types); i++) {
-		KUNIT_EXPECT_EQ(test, interrupt(far, types[i], FI_DOUBLE), KEFA_TOOK_NOT);
+		KUNIT_EXPECT_EQ(test, interrupt(far, types[i], FI_DOUBLE, &kicked), KEFA_TOOK_NOT);
+		KUNIT_EXPECT_TRUE(test, kicked);
 		KUNIT_EXPECT_EQ(test, *word(far, 0), (u64)i);
-		KUNIT_EXPECT_EQ(test, interrupt(far, types[i], FI_UINT64), KEFA_TOOK_DONE);
+		KUNIT_EXPECT_EQ(test, interrupt(far, types[i], FI_UINT64, &kicked),
+				KEFA_TOOK_DONE);
+		KUNIT_EXPECT_FALSE(test, kicked);
 		KUNIT_EXPECT_EQ(test, *word(far, 0), (u64)i + 1);
 	}
 	far_take_all(far);
