@@ -389,6 +389,34 @@ static void crowd_behind(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, far->mem[60000], 'x');
 }
 
+/* Nor for any number of those whose peer isn't ready. */
+static void crowd_passed_over(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct kefa_rdm *rdm = far->rdm;
+	unsigned int i;
+	u32 nfree;
+
+	far_friend(far, 1);
+	set_delay(far, 20000);
+	KUNIT_EXPECT_EQ(test, park_reads(far, 1), 1U);
+	for (i = 0; i < 2 * KEFA_ASKED_TRIES; i++)
+		ask_read(far, 0, KEFA_SHORT_RTR_PKT, i + 2, 8, 8);
+	far->mem[60000] = 0;
+	spin_lock_bh(&rdm->ep.lock);
+	nfree = rdm->ts_nfree;
+	rdm->ts_nfree = 0;
+	spin_unlock_bh(&rdm->ep.lock);
+	ask_write(far, 1, KEFA_DC_EAGER_RTW_PKT, 0, 60000);
+	KUNIT_EXPECT_EQ(test, far->mem[60000], 0);
+	spin_lock_bh(&rdm->ep.lock);
+	rdm->ts_nfree = nfree;
+	kefa_rdm_pump(rdm);
+	spin_unlock_bh(&rdm->ep.lock);
+	KUNIT_EXPECT_EQ(test, far->mem[60000], 'x');
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&rdm->asked), 2UL * KEFA_ASKED_TRIES);
+}
+
 /* A write whose beginning went to memory that was registered anew meanwhile isn't continued. */
 static void crowd_renewed(struct kunit *test)
 {
@@ -676,6 +704,7 @@ static struct kunit_case crowd_cases[] = {
 	KUNIT_CASE(crowd_unseen),
 	KUNIT_CASE(crowd_no_copy),
 	KUNIT_CASE(crowd_behind),
+	KUNIT_CASE(crowd_passed_over),
 	KUNIT_CASE(crowd_renewed),
 	KUNIT_CASE(crowd_operations),
 	KUNIT_CASE(crowd_awaits),

@@ -6,6 +6,9 @@
  */
 #include "target.h"
 
+/* Number of requests that the pump passes over or tries at a time. */
+#define KEFA_ASKED_SEEN		(8 * KEFA_ASKED_TRIES)
+
 static void kefa_asked_add(struct kefa_rdm *rdm, struct kefa_held *kept)
 {
 	kept->where = KEFA_HELD_ASKED;
@@ -148,15 +151,29 @@ static bool kefa_asked_long(const struct kefa_held *held)
 	       row->type == KEFA_LONGCTS_RTR_PKT;
 }
 
+/* Return: whether a request waits for the delay of its peer to end, to be answered by a packet. */
+static bool kefa_asked_delayed(const struct kefa_held *held)
+{
+	const struct kefa_pkt_row *row;
+
+	if (!held->len || !held->peer->backoff.waiting)
+		return false;
+	row = kefa_row_of(*(const u8 *)held->buf);
+	return row->type == KEFA_SHORT_RTR_PKT || row->type == KEFA_LONGCTS_RTR_PKT ||
+	       row->type == KEFA_DC_EAGER_RTW_PKT;
+}
+
 /**
  * kefa_rdm_asked() - handle requests that waited
  * @rdm: the endpoint, enabled
+ *
+ * Those of a peer that isn't ready, of which there may be many, are passed over.
  *
  * Context: Under kefa_ep.lock. kefa_rx_refill() and kefa_tx_flush() are due.
  */
 void kefa_rdm_asked(struct kefa_rdm *rdm)
 {
-	unsigned int tries = KEFA_ASKED_TRIES, left = KEFA_ASKED_TURN;
+	unsigned int seen = KEFA_ASKED_SEEN, tries = KEFA_ASKED_TRIES, left = KEFA_ASKED_TURN;
 	const struct kefa_rpeer *full = NULL;
 	struct kefa_held *held, *next;
 	LIST_HEAD(later);
@@ -164,8 +181,13 @@ void kefa_rdm_asked(struct kefa_rdm *rdm)
 
 	lockdep_assert_held(&rdm->ep.lock);
 	list_for_each_entry_safe(held, next, &rdm->asked, link) {
-		if (!left || !tries--)
+		if (!left || !tries || !seen--)
 			break;
+		if (kefa_asked_delayed(held)) {
+			list_move_tail(&held->link, &later);
+			continue;
+		}
+		tries--;
 		needs = kefa_asked_long(held);
 		/* Another one of this peer lacks an operation. */
 		if (needs && held->peer == full) {
