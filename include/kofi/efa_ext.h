@@ -109,8 +109,8 @@ struct fi_efa_mr_attr {
 
 /**
  * struct fi_efa_ops_domain - calls of EFA's domains that others don't have
- * @query_mr: describe a region of the domain. Process context; doesn't sleep. Returns 0, or
- *	-EINVAL if @mr is no region or @attr is NULL. fi_efa(7)
+ * @query_mr: describe a region of any of the provider's domains. Process context; doesn't sleep.
+ *	Returns 0, or -EINVAL if @mr is no region of the provider or @attr is NULL. fi_efa(7)
  *
  * fi_open_ops() of a domain returns this vector for FI_EFA_DOMAIN_OPS.
  */

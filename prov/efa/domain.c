@@ -135,7 +135,7 @@ static int kefa_domain_close(struct fid *fid)
 /* The driver's kernel verbs don't tell by which interconnect the device reaches memory. */
 static int kefa_query_mr(struct fid_mr *mr, struct fi_efa_mr_attr *attr)
 {
-	if (!mr || mr->fid.fclass != FI_CLASS_MR || !attr)
+	if (!mr || !kefa_mr_is(mr) || !attr)
 		return -EINVAL;
 	*attr = (struct fi_efa_mr_attr){ };
 	return 0;

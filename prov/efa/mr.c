@@ -408,6 +408,18 @@ static const struct fi_ops kefa_mr_fid_ops = {
 	.close = kefa_mr_close,
 };
 
+/**
+ * kefa_mr_is() - check for a region of the provider
+ * @mr: the region, perhaps of another provider
+ *
+ * Context: Any.
+ * Return: whether it is one.
+ */
+bool kefa_mr_is(const struct fid_mr *mr)
+{
+	return mr->fid.fclass == FI_CLASS_MR && mr->fid.ops == &kefa_mr_fid_ops;
+}
+
 /* Return: 0 if posts are accepted. The caller may then map memory under the same RCU lock. */
 static int kefa_mr_not_open(const struct kefa_mr *mr)
 {

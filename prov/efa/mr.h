@@ -147,6 +147,7 @@ int kefa_mr_regattr(struct fid_domain *domain, const struct fi_mr_attr *attr,
 int kefa_mr_alloc(struct fid_domain *domain,
 		  const struct fi_mr_alloc_attr *attr, struct fid_mr **mr,
 		  void *context);
+bool kefa_mr_is(const struct fid_mr *mr);
 void kefa_mrs_end(struct kefa_ep *ep);
 void kefa_mrs_remove(struct kefa_domain *dom);
 void kefa_mrs_revoke(struct work_struct *work);

@@ -207,8 +207,9 @@ static void domain_ops(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
 	struct fi_efa_mr_attr attr = { 0xffff, 1, 2, 3 };
+	static const struct fi_ops others;
 	const struct fi_efa_ops_domain *ops;
-	struct fid_mr *mr;
+	struct fid_mr *mr, other;
 	void *vector = NULL;
 
 	KUNIT_EXPECT_EQ(test, fi_open_ops(&scene->domain->fid, "other", 0, &vector, NULL),
@@ -223,6 +224,11 @@ static void domain_ops(struct kunit *test)
 					&mr, NULL), 0);
 	KUNIT_EXPECT_EQ(test, ops->query_mr(mr, NULL), -EINVAL);
 	KUNIT_EXPECT_EQ(test, ops->query_mr(NULL, &attr), -EINVAL);
+	KUNIT_EXPECT_EQ(test, ops->query_mr((void *)scene->ep, &attr), -EINVAL);
+	/* Another provider's region. */
+	other = *mr;
+	other.fid.ops = &others;
+	KUNIT_EXPECT_EQ(test, ops->query_mr(&other, &attr), -EINVAL);
 	KUNIT_EXPECT_EQ(test, attr.recv_ic_id, 1);
 	KUNIT_EXPECT_EQ(test, ops->query_mr(mr, &attr), 0);
 	/* The driver tells none of them. */
