@@ -488,12 +488,16 @@ static void session_unlisten(struct kunit *test)
 {
 	struct kcm_session *s = live(test);
 
+	/* The next attempt, which fails, begins after that. */
+	cm_active->holds = true;
 	kcm_unlisten(cm_listener);
 	cm_listener = NULL;
 	KUNIT_EXPECT_EQ(test, cm_passive->stops, 1U);
 	KUNIT_EXPECT_TRUE(test, cm_soon(READ_ONCE(cm_active->stops) == 1));
 	KUNIT_EXPECT_EQ(test, cm_active->end.reason, KCM_BYE_STOPPED);
 	KUNIT_EXPECT_FALSE(test, cm_active->end.final);
+	cm_active->holds = false;
+	kcm_gone(s);
 	KUNIT_EXPECT_TRUE(test, cm_soon(READ_ONCE(cm_active->faileds) >= 1));
 	cm_listen(test);
 	KUNIT_EXPECT_TRUE(test, cm_soon(READ_ONCE(cm_active->lives) == 2));
