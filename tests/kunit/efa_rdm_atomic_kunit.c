@@ -461,6 +461,38 @@ static void atomic_waits(struct kunit *test)
 	rdm_expect_whole(test, far->pair);
 }
 
+/* Operations whose peer isn't ready hold no copy buffers: other messages need them. */
+static void atomic_not_ready(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct rdm_end *end = &far->pair->end[1];
+	const unsigned int n = KEFA_COPIES / 2;
+	struct kefa_rdm *rdm = far->rdm;
+	unsigned int i;
+
+	far_delay(far);
+	for (i = 0; i < n; i++) {
+		efa_fill(far->data, 4000, i);
+		KUNIT_EXPECT_EQ(test, fi_atomic(end->ep, far->data, 500, NULL, end->peer, 0x1000,
+						77, FI_UINT64, FI_SUM, (void *)(long)i), 0);
+	}
+	KUNIT_EXPECT_EQ(test, far_take_each(far, 0, KEFA_WRITE_RTA_PKT, KEFA_STATUS_RNR), 2 * n);
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&rdm->parked), (size_t)n);
+	KUNIT_EXPECT_EQ(test, rdm->ep.ncopies, (u32)KEFA_COPIES);
+	far_delay_end(far);
+	for (i = 0; i < n; i++) {
+		KUNIT_ASSERT_TRUE(test, kofi_soon(far_take(far, KEFA_WRITE_RTA_PKT, 0)));
+		KUNIT_EXPECT_EQ(test, far->hdr.data_len, (size_t)4000);
+		KUNIT_EXPECT_TRUE(test, efa_filled((void *)far->hdr.data, 4000, i));
+		expect_end(far, 1, i, 4000, FI_WRITE);
+	}
+	rdm_expect_whole(test, far->pair);
+	/* Closing frees what one that still waits has kept. */
+	KUNIT_EXPECT_EQ(test, fi_atomic(end->ep, far->data, 500, NULL, end->peer, 0x1000, 77,
+					FI_UINT64, FI_SUM, NULL), 0);
+	KUNIT_EXPECT_EQ(test, far_take_each(far, 0, KEFA_WRITE_RTA_PKT, KEFA_STATUS_RNR), 2U);
+}
+
 static void atomic_options(struct kunit *test)
 {
 	struct far *far = far_new(test, NULL);
@@ -488,6 +520,7 @@ static struct kunit_case atomic_cases[] = {
 	KUNIT_CASE(atomic_ends),
 	KUNIT_CASE(atomic_close),
 	KUNIT_CASE(atomic_waits),
+	KUNIT_CASE(atomic_not_ready),
 	KUNIT_CASE(atomic_options),
 	{}
 };

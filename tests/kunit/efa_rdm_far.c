@@ -31,6 +31,27 @@ struct kefa_rpeer *far_peer(struct rdm_end *end)
 	return peer;
 }
 
+void far_delay(struct far *far)
+{
+	far->rdm->backoffs.first_us = 3600U * USEC_PER_SEC;
+	far->rdm->backoffs.max_us = 3600U * USEC_PER_SEC;
+}
+
+void far_delay_end(struct far *far)
+{
+	struct kefa_rpeer *peer = far_peer(&far->pair->end[1]);
+	struct kefa_rdm *rdm = far->rdm;
+
+	spin_lock_bh(&rdm->ep.lock);
+	if (peer->backoff.waiting) {
+		timerqueue_del(&rdm->backoffs.queue, &peer->backoff.timer);
+		peer->backoff.timer.expires = 0;
+		timerqueue_add(&rdm->backoffs.queue, &peer->backoff.timer);
+	}
+	kefa_rdm_pump(rdm);
+	spin_unlock_bh(&rdm->ep.lock);
+}
+
 void far_end(struct far *far)
 {
 	struct rdm_pair *pair = far->pair;

@@ -99,6 +99,10 @@ void far_close(struct far *far);
 void far_end(struct far *far);
 /* Return: the peer of an endpoint. */
 struct kefa_rpeer *far_peer(struct rdm_end *end);
+/* Have delays of the second endpoint's peers last until far_delay_end(), however slow a case is. */
+void far_delay(struct far *far);
+/* End the delay of the first endpoint as a peer. */
+void far_delay_end(struct far *far);
 /* Return: number of packets that were dropped for a reason. */
 u64 far_dropped(struct far *far, enum kefa_drop why);
 

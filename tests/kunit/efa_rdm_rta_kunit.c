@@ -43,12 +43,6 @@ static noinline void send_sum_of(struct far *far, u32 who, u8 type, u64 off, u32
 	far_send(far, &p);
 }
 
-static void set_delay(struct far *far, u32 ms)
-{
-	far->rdm->backoffs.first_us = ms * USEC_PER_MSEC;
-	far->rdm->backoffs.max_us = ms * USEC_PER_MSEC;
-}
-
 static void check_peers(struct far *far, unsigned int n)
 {
 	while (n--) {
@@ -573,6 +567,33 @@ static void rta_retried(struct kunit *test)
 	rdm_expect_whole(test, far->pair);
 }
 
+/* A peer that isn't ready for its RECEIPTs gets few slots, and doesn't die of its operations. */
+static void rta_receipts(struct kunit *test)
+{
+	struct far *far = far_new(test, &(struct rdm_opts) { .depth = 256 });
+	const unsigned int n = 3 * KEFA_OWED_MAX;
+	const u32 first = turn(far);
+	unsigned int i;
+
+	far_friend(far, 1);
+	far_delay(far);
+	for (i = 0; i < n; i++)
+		send_sum_of(far, 0, KEFA_DC_WRITE_RTA_PKT, 0, 1, first + i);
+	KUNIT_EXPECT_EQ(test, *word(far, 0), (u64)KEFA_OWED_MAX);
+	KUNIT_EXPECT_EQ(test, far_take_each(far, 0, KEFA_RECEIPT_PKT, KEFA_STATUS_RNR),
+			2U * KEFA_OWED_MAX);
+	far_delay_end(far);
+	for (i = 0; i < n; i++)
+		if (!kofi_soon(far_take_of(far, 0, KEFA_RECEIPT_PKT, 0)))
+			break;
+	KUNIT_EXPECT_EQ(test, i, n);
+	KUNIT_EXPECT_EQ(test, *word(far, 0), (u64)n);
+	KUNIT_EXPECT_EQ(test, far_peer(&far->pair->end[1])->answers, 0);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
+	far_take_all(far);
+	rdm_expect_whole(test, far->pair);
+}
+
 /*
  * A peer takes no answer, and sends operations until early packets may use no more memory. It is
  * given up then, and others go on.
@@ -588,7 +609,7 @@ static void rta_floods(struct kunit *test)
 
 	rdm->budget = SZ_128K;
 	rdm->fair.pace = 1;
-	set_delay(far, 60000);
+	far_delay(far);
 	send_sum_of(far, 1, KEFA_FETCH_RTA_PKT, 0, 1, 0);
 	far_take_each(far, 1, KEFA_HANDSHAKE_PKT, 0);
 	KUNIT_EXPECT_EQ(test, far_take_each(far, 1, KEFA_ATOMRSP_PKT, KEFA_STATUS_RNR), 2U);
@@ -626,7 +647,7 @@ static void rta_floods_reads(struct kunit *test)
 	unsigned int i;
 
 	rdm->budget = SZ_32K;
-	set_delay(far, 60000);
+	far_delay(far);
 	far_send(far, &p);
 	far_take_each(far, 1, KEFA_HANDSHAKE_PKT, 0);
 	KUNIT_EXPECT_EQ(test, far_take_each(far, 1, KEFA_READRSP_PKT, KEFA_STATUS_RNR), 2U);
@@ -656,7 +677,7 @@ static void rta_silent(struct kunit *test)
 	};
 
 	far->rdm->fair.stall = 3;
-	set_delay(far, 60000);
+	far_delay(far);
 	far_send(far, &p);
 	KUNIT_EXPECT_EQ(test, far_take_each(far, 0, KEFA_ATOMRSP_PKT, KEFA_STATUS_RNR), 2U);
 	check_peers(far, 3);
@@ -693,7 +714,7 @@ static void rta_hoards(struct kunit *test)
 					 share);
 
 	rdm->fair.stall = 3;
-	set_delay(far, 60000);
+	far_delay(far);
 	hoard(far, friends);
 	KUNIT_EXPECT_EQ(test, list_count_nodes(&rdm->parked), (size_t)friends * share);
 	check_peers(far, 6);
@@ -765,6 +786,7 @@ static struct kunit_case rta_cases[] = {
 	KUNIT_CASE(rta_full),
 	KUNIT_CASE(rta_stuck),
 	KUNIT_CASE(rta_retried),
+	KUNIT_CASE(rta_receipts),
 	KUNIT_CASE(rta_floods),
 	KUNIT_CASE(rta_floods_reads),
 	KUNIT_CASE(rta_silent),
