@@ -225,7 +225,7 @@ static void etf_closed(struct et *t)
 	struct etf_load *l = kzalloc(sizeof(*l), GFP_KERNEL);
 	u8 *mem = vmalloc(len);
 	struct fid_mr *mr = mem ? etf_reg(t, mem, len) : NULL;
-	unsigned int failed;
+	unsigned int failed, i;
 	unsigned long end;
 	u64 base, key;
 
@@ -234,7 +234,8 @@ static void etf_closed(struct et *t)
 	base = mr->base_addr;
 	key = fi_mr_key(mr);
 	memset(t->a.buf, 1, len);
-	etf_go_on(t, l, base, key, 500);
+	for (i = 0; i < ET_TIMEOUT / 500 && l->done < ETF_AT_ONCE; i++)
+		etf_go_on(t, l, base, key, 500);
 	ET_EXPECT(t, l->done >= ETF_AT_ONCE);
 	failed = l->failed;
 	etf_load(t, l, base, key);
