@@ -329,7 +329,50 @@ static void fair_rates(struct kunit *test)
 	}
 }
 
+/* A peer's message that waits for the share of its sender doesn't keep others from being tried. */
+static void fair_due(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	struct play p = { .test = test, .pair = pair, .row = &(struct row) { .way = MULTI } };
+	const struct villain_pkt one = { .type = KEFA_EAGER_MSGRTM_PKT, .raw = true, .len = 8 };
+	const struct villain many = villain(0), other = villain(1);
+	u32 i;
+
+	villain_insert(test, pair);
+	post_recv(&p);
+	for (i = 0; i < 12; i++)
+		KUNIT_EXPECT_EQ(test, fi_trecv(pair->end[1].ep, pair->in, 8, NULL, FI_ADDR_UNSPEC,
+					       TAG, 0, NULL), 0);
+	/* With those of post_recv() there are 16, of which a peer may have three quarters. */
+	for (i = 0; i <= 12; i++) {
+		begins_tagged(&p, &many);
+		efake_settle_all();
+	}
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&rdm->due), (size_t)1);
+	/* No operation is to spare. */
+	spin_lock_bh(&rdm->ep.lock);
+	rdm->ntargets += rdm->rops.size;
+	spin_unlock_bh(&rdm->ep.lock);
+	KUNIT_EXPECT_TRUE(test, villain_send(pair, &other, &one));
+	efake_settle_all();
+	rdm_expect_nothing(test, &pair->end[1]);
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&rdm->due), (size_t)2);
+	spin_lock_bh(&rdm->ep.lock);
+	rdm->ntargets -= rdm->rops.size;
+	for (i = 0; i < 2; i++)
+		kefa_rdm_pump(rdm);
+	spin_unlock_bh(&rdm->ep.lock);
+	KUNIT_EXPECT_EQ(test, rdm_read(&pair->end[1]).ret, 1);
+	KUNIT_EXPECT_EQ(test, list_count_nodes(&rdm->due), (size_t)1);
+	villain_take(pair, 0);
+	EFA_CLOSE(test, pair->end[0].ep);
+	EFA_CLOSE(test, pair->end[1].ep);
+	efake_remove(pair->fake);
+}
+
 static struct kunit_case fair_cases[] = {
+	KUNIT_CASE(fair_due),
 	KUNIT_CASE_SLOW(fair_rates),
 	{}
 };

@@ -275,21 +275,23 @@ void kefa_rdm_retry(struct kefa_rdm *rdm)
 	unsigned int left = KEFA_DRAIN_MAX;
 	bool starved = false, begun = false;
 	struct kefa_held *first;
+	LIST_HEAD(untried);
 	LIST_HEAD(due);
 
 	lockdep_assert_held(&rdm->ep.lock);
-	/* One that still can't begin goes to the end of kefa_rdm.due, behind the others. */
+	/* One that still can't begin goes to the end of kefa_rdm.due, behind all others. */
 	list_splice_init(&rdm->due, &due);
 	while (left && (first = list_first_entry_or_null(&due, struct kefa_held, due))) {
 		left--;
 		if (starved && !kefa_held_atomic(first))
-			list_move_tail(&first->due, &rdm->due);
+			list_move_tail(&first->due, &untried);
 		else
 			starved |= !kefa_early_try(rdm, first, &begun);
 	}
 	/* Nothing else may happen that has the pump run again. */
 	if (begun && !list_empty(&due))
 		kefa_ep_kick(&rdm->ep);
+	list_splice(&untried, &rdm->due);
 	list_splice(&due, &rdm->due);
 }
 
