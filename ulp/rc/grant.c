@@ -10,7 +10,10 @@
  * The region has its grant until the device can't reach the memory any more: that is, until the
  * device has invalidated it; or, if that fails, until the grant is closed. A grant that ends before
  * its time, with the connection or the region, is closed and not used again, because a peer may try
- * its key later, and the device repeats keys after 16 registrations.
+ * its key later, and the device repeats keys after 16 registrations. But the provider keeps the
+ * device's region for others, and a ULP's own invalidation doesn't tell that the peer has finished:
+ * so a late write may find its key valid again, for other memory. Until that is excluded, the
+ * parameter rma is off by default.
  *
  * Registrations and invalidations are posted without locks, with interrupts on: a grant waits in
  * krc_queue.grants_todo for krc_grants_go().
