@@ -604,6 +604,7 @@ static void rta_floods(struct kunit *test)
 	struct kefa_rdm *rdm = far->rdm;
 	const fi_addr_t flood = far_friend(far, 1);
 	const u32 first = turn(far);
+	struct kefa_rpeer *peer;
 	bool dead = false;
 	unsigned int i;
 
@@ -618,7 +619,9 @@ static void rta_floods(struct kunit *test)
 			break;
 		send_sum_of(far, 1, KEFA_FETCH_RTA_PKT, 0, 900, i);
 		spin_lock_bh(&rdm->ep.lock);
-		dead = kefa_rpeer_dead(kefa_peers_at(&rdm->peers, flood));
+		peer = kefa_peers_at(&rdm->peers, flood);
+		peer->backoff.checks = KEFA_UNREADY_CHECKS;
+		dead = kefa_rpeer_dead(peer);
 		spin_unlock_bh(&rdm->ep.lock);
 	}
 	KUNIT_ASSERT_TRUE(test, dead);
@@ -643,7 +646,7 @@ static void rta_floods_reads(struct kunit *test)
 		.who = 1, .type = KEFA_SHORT_RTR_PKT, .n = 1, .window = 8,
 		.mem = { far_piece(far, 0, 8) },
 	};
-	bool dead = false;
+	struct kefa_rpeer *peer;
 	unsigned int i;
 
 	rdm->budget = SZ_32K;
@@ -651,13 +654,22 @@ static void rta_floods_reads(struct kunit *test)
 	far_send(far, &p);
 	far_take_each(far, 1, KEFA_HANDSHAKE_PKT, 0);
 	KUNIT_EXPECT_EQ(test, far_take_each(far, 1, KEFA_READRSP_PKT, KEFA_STATUS_RNR), 2U);
-	for (i = 1; i < 2000 && !dead && efake_recv(far->pair->end[1].qp, 0); i++) {
+	for (i = 1; i < 2000 && efake_recv(far->pair->end[1].qp, 0); i++) {
 		far_send(far, &p);
+		/* It isn't ready for a moment only. */
 		spin_lock_bh(&rdm->ep.lock);
-		dead = kefa_rpeer_dead(kefa_peers_at(&rdm->peers, flood));
+		kefa_peers_at(&rdm->peers, flood)->backoff.checks = 0;
 		spin_unlock_bh(&rdm->ep.lock);
 	}
-	KUNIT_ASSERT_TRUE(test, dead);
+	spin_lock_bh(&rdm->ep.lock);
+	peer = kefa_peers_at(&rdm->peers, flood);
+	KUNIT_EXPECT_GE(test, rdm->kept, rdm->budget);
+	KUNIT_EXPECT_FALSE(test, kefa_rpeer_dead(peer));
+	peer->backoff.checks = KEFA_UNREADY_CHECKS;
+	kefa_rdm_relieve(rdm);
+	KUNIT_EXPECT_TRUE(test, kefa_rpeer_dead(peer));
+	kefa_rdm_pump(rdm);
+	spin_unlock_bh(&rdm->ep.lock);
 	KUNIT_EXPECT_EQ(test, rdm->stats.cut, 1ULL);
 	KUNIT_ASSERT_TRUE(test, kofi_soon(efake_recv(far->pair->end[1].qp, 0)));
 	send_sum_of(far, 0, KEFA_FETCH_RTA_PKT, 8, 1, first);

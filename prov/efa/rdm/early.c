@@ -73,7 +73,8 @@ void kefa_early_forget(struct kefa_rdm *rdm, struct kefa_held *first)
  * @rdm: the endpoint
  * @held: the first packet of a message, in KEFA_HELD_EARLY
  *
- * An atomic operation whose peer doesn't take the answers to others waits for the peer.
+ * An atomic operation whose peer hasn't taken the answers to others for KEFA_UNREADY_CHECKS checks
+ * waits for the peer.
  *
  * Context: Under kefa_ep.lock.
  * Return: whether it is the turn of the message, or of one before it, or the order doesn't matter;
@@ -86,7 +87,7 @@ bool kefa_early_waits(const struct kefa_rdm *rdm, const struct kefa_held *held)
 	lockdep_assert_held(&rdm->ep.lock);
 	if (rdm->ordered)
 		held = kefa_early_find(rdm, peer, peer->order.exp_id);
-	return held && !(peer->backoff.delay_us && kefa_held_atomic(held));
+	return held && !(peer->backoff.checks >= KEFA_UNREADY_CHECKS && kefa_held_atomic(held));
 }
 
 /*

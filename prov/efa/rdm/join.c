@@ -299,8 +299,9 @@ static struct kefa_rpeer *kefa_worst_unexpected(struct kefa_rdm *rdm)
 }
 
 /*
- * Return: of the peers whose requests wait until they take answers, the one that uses most memory;
- * NULL unless these requests use more than half of the budget. No call of the ULP can end the wait.
+ * Return: of the peers whose requests wait until they take answers, and that have taken none for
+ * KEFA_UNREADY_CHECKS checks, the one that uses most memory; NULL unless these requests use more
+ * than half of the budget.
  */
 static struct kefa_rpeer *kefa_worst_unready(struct kefa_rdm *rdm)
 {
@@ -311,7 +312,8 @@ static struct kefa_rpeer *kefa_worst_unready(struct kefa_rdm *rdm)
 	if (rdm->kept - rdm->fair.early < rdm->budget)
 		return NULL;
 	list_for_each_entry(held, &rdm->asked, link) {
-		if (!held->peer || !held->peer->answers || !held->peer->backoff.delay_us)
+		if (!held->peer || !held->peer->answers ||
+		    held->peer->backoff.checks < KEFA_UNREADY_CHECKS)
 			continue;
 		all += held->cost;
 		if (!worst || held->peer->kept > worst->kept)

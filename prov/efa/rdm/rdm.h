@@ -77,6 +77,8 @@ enum {
 	KEFA_STALL_MS		= 30000,
 	/* Time after which early packets kill a peer, if they use up their memory for so long. */
 	KEFA_LATE_MS		= 100,
+	/* Number of checks, one each KEFA_SILENT_MS, that a peer may take no answers without harm. */
+	KEFA_UNREADY_CHECKS	= 2,
 	/* Shortest time in which a peer can use up the receives for answers, and dies then. */
 	KEFA_SHUT_MS		= 4000,
 	/* Number of receives that are posted when an endpoint is enabled. */

@@ -688,7 +688,8 @@ void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 		if (ret != -EAGAIN)
 			continue;
 		list_add_tail(&ts->list, &rdm->parked);
-		/* The peer isn't the reason, so its delay doesn't get longer. */
+		/* The peer isn't the reason, so its delay doesn't get longer, and it doesn't die. */
+		peer->backoff.checks = 0;
 		if (!peer->backoff.waiting)
 			peer->backoff.delay_us /= 2;
 		kefa_rdm_back_off(rdm, peer);
