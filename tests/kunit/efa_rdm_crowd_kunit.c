@@ -128,6 +128,30 @@ static void crowd_not_ready(struct kunit *test)
 	rdm_expect_whole(test, far->pair);
 }
 
+/* A peer that isn't ready for the RECEIPTs of its writes gets few slots, and doesn't die of them. */
+static void crowd_receipts(struct kunit *test)
+{
+	struct far *far = far_new(test, &(struct rdm_opts) { .depth = 256 });
+	const unsigned int n = 3 * KEFA_OWED_MAX;
+	unsigned int i;
+
+	far_friend(far, 1);
+	far_delay(far);
+	for (i = 0; i < n; i++)
+		ask_write(far, 0, KEFA_DC_EAGER_RTW_PKT, 0, i);
+	KUNIT_EXPECT_EQ(test, far_take_each(far, 0, KEFA_RECEIPT_PKT, KEFA_STATUS_RNR),
+			2U * KEFA_OWED_MAX);
+	far_delay_end(far);
+	for (i = 0; i < n; i++)
+		if (!kofi_soon(far_take_of(far, 0, KEFA_RECEIPT_PKT, 0)))
+			break;
+	KUNIT_EXPECT_EQ(test, i, n);
+	KUNIT_EXPECT_EQ(test, far_peer(&far->pair->end[1])->answers, 0);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
+	far_take_all(far);
+	rdm_expect_whole(test, far->pair);
+}
+
 /* The same, with operations, whose region goes meanwhile. */
 static void crowd_not_ready_closed(struct kunit *test)
 {
@@ -693,6 +717,7 @@ static void crowd_ranges(struct kunit *test)
 
 static struct kunit_case crowd_cases[] = {
 	KUNIT_CASE(crowd_not_ready),
+	KUNIT_CASE(crowd_receipts),
 	KUNIT_CASE(crowd_not_ready_closed),
 	KUNIT_CASE(crowd_stranger_parks),
 	KUNIT_CASE(crowd_parked_stalls),

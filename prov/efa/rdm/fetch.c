@@ -30,7 +30,7 @@ static enum kefa_took kefa_longread_rtw_refuse(struct kefa_rdm *rdm, struct kefa
 		kefa_rdm_kill(rdm, peer, EOPNOTSUPP, 0);
 		return KEFA_TOOK_DONE;
 	}
-	if (!kefa_target_may_answer(rdm, peer))
+	if (!kefa_target_may_reply(rdm, peer))
 		return KEFA_TOOK_NOT;
 	kefa_target_nack(rdm, peer, pkt->send_id);
 	return KEFA_TOOK_DONE;

@@ -98,8 +98,7 @@ static enum kefa_took kefa_write_rta_received(struct kefa_rdm *rdm, struct kefa_
 
 	if (!kefa_rta_check(rdm, peer, pkt, &rta))
 		return KEFA_TOOK_DONE;
-	if (!kefa_rta_usable(rdm, pkt) ||
-	    (dc && !(kefa_target_may_answer(rdm, peer) && kefa_target_may_post(rdm, peer))))
+	if (!kefa_rta_usable(rdm, pkt) || (dc && !kefa_target_may_reply(rdm, peer)))
 		return KEFA_TOOK_NOT;
 	if (!kefa_rta_run(rdm, peer, pkt, &rta))
 		return KEFA_TOOK_DONE;

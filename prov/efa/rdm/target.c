@@ -442,7 +442,7 @@ static enum kefa_took kefa_write_now(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 	const bool data = pkt->flags & KEFA_REQ_OPT_CQ_DATA_HDR;
 	const bool dc = pkt->row->flags & KEFA_ROW_DC;
 
-	if (dc && !kefa_target_may_answer(rdm, peer))
+	if (dc && !kefa_target_may_reply(rdm, peer))
 		return KEFA_TOOK_NOT;
 	if (!kefa_target_room(rdm, peer, pkt->flags))
 		return KEFA_TOOK_NOT;

@@ -87,6 +87,21 @@ static inline bool kefa_far_serves(const struct kefa_rdm *rdm, u64 access)
 	return !((FI_RMA | access) & ~rdm->ep.caps);
 }
 
+/**
+ * kefa_target_may_reply() - check whether an answer without an operation may be sent to a peer now
+ * @rdm: the endpoint
+ * @peer: the peer
+ *
+ * If not, the completion of another packet or the end of the peer's delay has the pump run.
+ *
+ * Context: Under kefa_ep.lock. kefa_tx_flush() is due.
+ * Return: whether it may, and neither takes a slot of the ULP nor more than the peer's share.
+ */
+static inline bool kefa_target_may_reply(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	return kefa_target_may_answer(rdm, peer) && kefa_target_may_post(rdm, peer);
+}
+
 /* Take a copy buffer. Half of them are left to the ULP's messages. Return: whether one was free. */
 static inline bool kefa_slice_copy(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
