@@ -70,8 +70,8 @@ enum kefa_rpeer_state {
  * @features: KEFA_FEATURE_RDMA_READ and so on: the lowest bits of the first word, which has all
  *	known ones
  * @wrong: hash of the last wrong key in a request of the peer
- * @answers: number of packets that the device has or that are parked, and that answer the peer
- *	without an operation, or have data for its reads
+ * @answers: number of packets that the device has or that are parked, and that answer the peer's
+ *	reads, writes and atomic operations, or have data for them
  * @faults: number of wrong keys in requests of the peer, each different from the one before
  * @served: far.c: of the reads and writes of the ULP that the peer has answered since the last
  *	check, the number of checks that the oldest one has seen, plus 1; 0 if there were none

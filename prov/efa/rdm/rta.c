@@ -183,7 +183,10 @@ void kefa_atomic_park(struct kefa_rdm *rdm, struct kefa_ts *ts)
  */
 int kefa_atomic_again(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
-	if (!kefa_slice_copy(rdm, ts))
+	/* The ULP's own request may take any: it holds up later messages to its peer. */
+	if (ts->rop)
+		ts->copy = kefa_copy_take(&rdm->ep);
+	if (!ts->copy && (ts->rop || !kefa_slice_copy(rdm, ts)))
 		return -EAGAIN;
 	memcpy(ts->copy->data, ts->kept, ts->len);
 	kfree(ts->kept);
