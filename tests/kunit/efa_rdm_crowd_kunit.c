@@ -128,7 +128,7 @@ static void crowd_not_ready(struct kunit *test)
 	rdm_expect_whole(test, far->pair);
 }
 
-/* A peer that isn't ready for the RECEIPTs of its writes gets few slots, and doesn't die of them. */
+/* A peer that isn't ready for the RECEIPTs of its writes gets few slots, and doesn't die. */
 static void crowd_receipts(struct kunit *test)
 {
 	struct far *far = far_new(test, &(struct rdm_opts) { .depth = 256 });

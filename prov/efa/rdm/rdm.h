@@ -77,7 +77,7 @@ enum {
 	KEFA_STALL_MS		= 30000,
 	/* Time after which early packets kill a peer, if they use up their memory for so long. */
 	KEFA_LATE_MS		= 100,
-	/* Number of checks, one each KEFA_SILENT_MS, that a peer may take no answers without harm. */
+	/* Number of checks, one each KEFA_SILENT_MS, that a peer may take no answers. */
 	KEFA_UNREADY_CHECKS	= 2,
 	/* Shortest time in which a peer can use up the receives for answers, and dies then. */
 	KEFA_SHUT_MS		= 4000,

@@ -688,7 +688,7 @@ void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 		if (ret != -EAGAIN)
 			continue;
 		list_add_tail(&ts->list, &rdm->parked);
-		/* The peer isn't the reason, so its delay doesn't get longer, and it doesn't die. */
+		/* The peer isn't the reason: its delay gets no longer, and it doesn't die. */
 		peer->backoff.checks = 0;
 		if (!peer->backoff.waiting)
 			peer->backoff.delay_us /= 2;
