@@ -148,17 +148,35 @@ static void target_receipt(struct kunit *test)
 static void target_receipts(struct kunit *test)
 {
 	struct far *far = far_new(test, NULL);
+	struct kefa_rdm *rdm = far->rdm;
+	struct kefa_rpeer *peer;
 	unsigned int i;
 
-	for (i = 0; i < 200 && !far->rdm->stats.deaths; i++) {
+	rdm->budget = SZ_32K;
+	far_delay(far);
+	for (i = 0; i < 500 && efake_recv(far->pair->end[1].qp, 0); i++) {
 		far_send(far, &(struct far_pkt) {
 			.type = KEFA_DC_EAGER_RTW_PKT, .n = 1,
 			.mem = { far_piece(far, i, 1) }, .data = "x", .len = 1,
 		});
 		far_take(far, KEFA_RECEIPT_PKT, KEFA_STATUS_RNR);
+		/* It isn't ready for a moment only. */
+		peer = far_peer(&far->pair->end[1]);
+		spin_lock_bh(&rdm->ep.lock);
+		peer->backoff.checks = 0;
+		spin_unlock_bh(&rdm->ep.lock);
 	}
-	KUNIT_EXPECT_EQ(test, far->rdm->stats.cut, 1ULL);
-	KUNIT_EXPECT_LE(test, far->rdm->nts - far->rdm->ts_nfree, KEFA_OWED_MAX + 2U);
+	KUNIT_EXPECT_LE(test, rdm->nts - rdm->ts_nfree, KEFA_OWED_MAX);
+	peer = far_peer(&far->pair->end[1]);
+	spin_lock_bh(&rdm->ep.lock);
+	KUNIT_EXPECT_GE(test, rdm->kept, rdm->budget);
+	KUNIT_EXPECT_FALSE(test, kefa_rpeer_dead(peer));
+	peer->backoff.checks = KEFA_UNREADY_CHECKS;
+	kefa_rdm_relieve(rdm);
+	KUNIT_EXPECT_TRUE(test, kefa_rpeer_dead(peer));
+	kefa_rdm_pump(rdm);
+	spin_unlock_bh(&rdm->ep.lock);
+	KUNIT_EXPECT_EQ(test, rdm->stats.cut, 1ULL);
 	far_take_all(far);
 	rdm_expect_whole(test, far->pair);
 }
