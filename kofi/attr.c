@@ -50,7 +50,7 @@ const struct kofi_name kofi_addr_formats[] = {
 };
 
 const struct kofi_name kofi_protocols[] = {
-	NAME(FI_PROTO_UNSPEC), NAME(FI_PROTO_EFA), {}
+	NAME(FI_PROTO_UNSPEC), NAME(FI_PROTO_EFA), NAME(FI_PROTO_KOFI_MSG), {}
 };
 
 const struct kofi_name kofi_ep_types[] = {
@@ -77,7 +77,8 @@ const struct kofi_name kofi_av_types[] = {
 };
 
 const struct kofi_name kofi_eq_events[] = {
-	NAME(FI_NOTIFY), NAME(FI_DEVICE_REMOVED), NAME(FI_DEVICE_ARRIVED), {}
+	NAME(FI_NOTIFY), NAME(FI_CONNREQ), NAME(FI_CONNECTED), NAME(FI_SHUTDOWN),
+	NAME(FI_DEVICE_REMOVED), NAME(FI_DEVICE_ARRIVED), {}
 };
 
 const struct kofi_name kofi_datatypes[] = {

@@ -68,7 +68,17 @@ static int kofi_bind_record(struct kofi_node *node, struct kofi_bind *bind,
 	return ret;
 }
 
-static int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role)
+/**
+ * kofi_bind() - bind an object to another
+ * @fid: the object
+ * @bfid: the object to be bound to it
+ * @flags: of the call
+ * @role: purposes of the binding, see kofi_bind_role()
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, -EBUSY, -FI_EOPBADSTATE, -EINVAL, -ENOMEM, -ENODEV, or the provider's error.
+ */
+int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role)
 {
 	struct kofi_bind *bind;
 	LIST_HEAD(dropped);
@@ -229,6 +239,47 @@ static int kofi_enable_check(const struct kofi_node *node)
 }
 
 /**
+ * kofi_enable_begin() - begin to enable an endpoint, or to listen on a passive one
+ * @node: the endpoint's node
+ *
+ * After success, the caller calls the provider and then kofi_enable_end().
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, -FI_ENOAV, -FI_ENOEQ, -FI_ENOCQ, -FI_EOPBADSTATE, -EBUSY, -ENODEV.
+ */
+int kofi_enable_begin(struct kofi_node *node)
+{
+	int ret;
+
+	mutex_lock(&kofi_tree_lock);
+	ret = kofi_enable_check(node);
+	if (!ret)
+		kofi_node_set_state(node, KOFI_ENABLING);
+	mutex_unlock(&kofi_tree_lock);
+	return ret;
+}
+
+/**
+ * kofi_enable_end() - end what kofi_enable_begin() began
+ * @node: the endpoint's node
+ * @ret: result of the provider
+ *
+ * Context: Process context; sleeps.
+ * Return: @ret, or -ENODEV when the device went away meanwhile.
+ */
+int kofi_enable_end(struct kofi_node *node, int ret)
+{
+	mutex_lock(&kofi_tree_lock);
+	node->was_enabled = !ret;
+	if (node->state == KOFI_DEAD)
+		ret = -ENODEV;
+	else
+		kofi_node_set_state(node, ret ? KOFI_OPEN : KOFI_ENABLED);
+	mutex_unlock(&kofi_tree_lock);
+	return ret;
+}
+
+/**
  * fi_enable() - enable an endpoint for data transfer
  * @ep: the endpoint, bound to a completion queue or counter for each direction that
  *	it has, and to an address vector; a connected endpoint to an event queue instead
@@ -242,7 +293,6 @@ static int kofi_enable_check(const struct kofi_node *node)
  */
 int fi_enable(struct fid_ep *ep)
 {
-	struct kofi_node *node;
 	int ret;
 
 	if (!ep)
@@ -252,25 +302,8 @@ int fi_enable(struct fid_ep *ep)
 		return ret;
 	if (!ep->fid.ops->control)
 		return -EOPNOTSUPP;
-	node = ep->fid.node;
-	mutex_lock(&kofi_tree_lock);
-	ret = kofi_enable_check(node);
-	if (!ret)
-		kofi_node_set_state(node, KOFI_ENABLING);
-	mutex_unlock(&kofi_tree_lock);
-	if (ret)
-		return ret;
-
-	ret = ep->fid.ops->control(&ep->fid, FI_ENABLE, NULL);
-
-	mutex_lock(&kofi_tree_lock);
-	node->was_enabled = !ret;
-	if (node->state == KOFI_DEAD)
-		ret = -ENODEV;
-	else
-		kofi_node_set_state(node, ret ? KOFI_OPEN : KOFI_ENABLED);
-	mutex_unlock(&kofi_tree_lock);
-	return ret;
+	return kofi_enable_begin(ep->fid.node) ?:
+	       kofi_enable_end(ep->fid.node, ep->fid.ops->control(&ep->fid, FI_ENABLE, NULL));
 }
 EXPORT_SYMBOL_NS_GPL(fi_enable, KOFI);
 
@@ -322,30 +355,32 @@ int fi_disable(struct fid_ep *ep)
 }
 EXPORT_SYMBOL_NS_GPL(fi_disable, KOFI);
 
-/*
- * Common part of control calls: check the object, that the provider has the op, and the
- * arguments; then call the op.
- */
-#define KOFI_CALL(fid, fclass, ops, op, check, ...)			\
-({									\
-	int __ret = kofi_enter(fid, fclass);				\
-									\
-	if (!__ret && !((ops) && (ops)->op))				\
-		__ret = -EOPNOTSUPP;					\
-	__ret ?: (check) ?: (ops)->op(__VA_ARGS__);			\
-})
-
 #define KOFI_AV_CALL(av, op, check, ...)				\
-	KOFI_CALL((av) ? &(av)->fid : NULL, FI_CLASS_AV, (av)->ops, op,	\
-		  check, av, __VA_ARGS__)
+	KOFI_CALL(kofi_enter((av) ? &(av)->fid : NULL, FI_CLASS_AV), (av)->ops,	\
+		  op, check, av, __VA_ARGS__)
 
-static int kofi_check(bool valid, u64 bad_flags)
+/**
+ * kofi_check() - check the arguments of a control call
+ * @valid: the arguments but flags are valid
+ * @bad_flags: flags that the call doesn't have
+ *
+ * Context: Any.
+ * Return: 0, -EINVAL or -FI_EBADFLAGS.
+ */
+int kofi_check(bool valid, u64 bad_flags)
 {
 	return !valid ? -EINVAL : bad_flags ? -FI_EBADFLAGS : 0;
 }
 
-/* A buffer of size 0 may be NULL: the caller only asks for the size. */
-static int kofi_check_room(const void *buf, const size_t *len)
+/**
+ * kofi_check_room() - check a buffer for an address
+ * @buf: the buffer; may be NULL with size 0, when the caller only asks for the size
+ * @len: its size
+ *
+ * Context: Any.
+ * Return: 0 or -EINVAL.
+ */
+int kofi_check_room(const void *buf, const size_t *len)
 {
 	return kofi_check(len && (buf || !*len), 0);
 }
@@ -486,7 +521,7 @@ EXPORT_SYMBOL_NS_GPL(fi_flush, KOFI);
 
 /**
  * fi_setopt() - set an endpoint's option
- * @fid: the endpoint
+ * @fid: the endpoint, active or passive
  * @level: FI_OPT_ENDPOINT
  * @optname: FI_OPT_MIN_MULTI_RECV or another option. Some can be set only before fi_enable()
  * @optval: the value
@@ -501,7 +536,7 @@ EXPORT_SYMBOL_NS_GPL(fi_flush, KOFI);
 int fi_setopt(struct fid *fid, int level, int optname, const void *optval,
 	      size_t optlen)
 {
-	return KOFI_CALL(fid, FI_CLASS_EP, kofi_to_ep(fid)->ops, setopt,
+	return KOFI_CALL(kofi_enter_ep(fid), kofi_to_ep(fid)->ops, setopt,
 			 kofi_check_opt(level, optval, optlen),
 			 fid, level, optname, optval, optlen);
 }
@@ -509,7 +544,7 @@ EXPORT_SYMBOL_NS_GPL(fi_setopt, KOFI);
 
 /**
  * fi_getopt() - get an endpoint's option
- * @fid: the endpoint
+ * @fid: the endpoint, active or passive
  * @level: FI_OPT_ENDPOINT
  * @optname: FI_OPT_MIN_MULTI_RECV or another option
  * @optval: takes the value
@@ -524,30 +559,11 @@ EXPORT_SYMBOL_NS_GPL(fi_setopt, KOFI);
 int fi_getopt(struct fid *fid, int level, int optname, void *optval,
 	      size_t *optlen)
 {
-	return KOFI_CALL(fid, FI_CLASS_EP, kofi_to_ep(fid)->ops, getopt,
+	return KOFI_CALL(kofi_enter_ep(fid), kofi_to_ep(fid)->ops, getopt,
 			 kofi_check_opt(level, optval, optlen),
 			 fid, level, optname, optval, optlen);
 }
 EXPORT_SYMBOL_NS_GPL(fi_getopt, KOFI);
-
-/**
- * fi_getname() - get the address of an endpoint, for its peers
- * @fid: the endpoint, enabled
- * @addr: takes the address
- * @addrlen: size of @addr; takes the size of the address
- *
- * fi_cm(3).
- *
- * Context: Process context; may sleep. Not from a completion handler.
- * Return: 0, -FI_ETOOSMALL with @addrlen set, -EINVAL, -EOPNOTSUPP, -EDEADLK,
- * -ENODEV, or the provider's error.
- */
-int fi_getname(struct fid *fid, void *addr, size_t *addrlen)
-{
-	return KOFI_CALL(fid, FI_CLASS_EP, kofi_to_ep(fid)->cm, getname,
-			 kofi_check_room(addr, addrlen), fid, addr, addrlen);
-}
-EXPORT_SYMBOL_NS_GPL(fi_getname, KOFI);
 
 /**
  * fi_av_insert() - insert addresses

@@ -21,6 +21,7 @@
  * @service: service or port
  * @flags: FI_SOURCE and so on
  * @hints: the caller's hints, or NULL
+ * @connector: derives entries for FI_EP_MSG, if the hints ask for them and there is one; or NULL
  * @first: list of the entries found
  * @last: where the pointer to the next entry is stored
  * @failed: error that copying an entry returned, which ends the call; or 0
@@ -31,6 +32,7 @@ struct kofi_query {
 	const char		*service;
 	u64			flags;
 	const struct fi_info	*hints;
+	const struct kofi_connector *connector;
 	struct fi_info		*first;
 	struct fi_info		**last;
 	int			failed;
@@ -100,15 +102,30 @@ static int kofi_add_entry(struct kofi_query *query,
 	return 0;
 }
 
+/* Add the entry of connected endpoints over the unconnected ones of another entry. */
+static int kofi_add_derived(struct kofi_query *query, const struct kofi_provider *provider,
+			    const struct fi_info *info)
+{
+	struct fi_info *derived = NULL;
+	int ret;
+
+	ret = query->connector->derive(info, query->node, query->service, query->flags,
+				       query->hints, &derived);
+	if (!ret)
+		ret = kofi_add_entry(query, provider, derived);
+	fi_freeinfo(derived);
+	return ret == -ENODATA ? 0 : ret;
+}
+
 static int kofi_add_list(struct kofi_query *query,
 			 const struct kofi_provider *provider,
-			 const struct fi_info *info)
+			 const struct fi_info *info, bool derive)
 {
 	int ret = 0;
 
 	for (; info && !ret; info = info->next)
 		if (kofi_entry_whole(info))
-			ret = kofi_add_entry(query, provider, info);
+			ret = (derive ? kofi_add_derived : kofi_add_entry)(query, provider, info);
 		else
 			pr_err_ratelimited("provider %s: an entry of its getinfo lacks attributes and is ignored\n",
 					   provider->name);
@@ -118,6 +135,7 @@ static int kofi_add_list(struct kofi_query *query,
 static int kofi_ask(struct kofi_query *query,
 		    const struct kofi_provider *provider)
 {
+	const bool derive = query->connector && provider->lanes;
 	struct fi_info *list = NULL;
 	int ret;
 
@@ -125,15 +143,20 @@ static int kofi_ask(struct kofi_query *query,
 		query->failed = kofi_add_entry(query, provider, NULL);
 		return 0;
 	}
-	ret = provider->getinfo(query->version, query->node, query->service,
-				query->flags, query->hints, &list);
+	/* Addresses and hints are about connections, which the provider doesn't know. */
+	if (derive)
+		ret = provider->getinfo(query->version, NULL, NULL, query->flags & FI_RESCAN, NULL,
+					&list);
+	else
+		ret = provider->getinfo(query->version, query->node, query->service,
+					query->flags, query->hints, &list);
 	trace_kofi_getinfo_provider(provider->name, ret);
 	if (ret)
 		pr_debug("fi_getinfo: provider %s has no entry: error %d\n", provider->name, ret);
 	/* Don't trust the list of a provider that failed. */
 	if (ret || !list)
 		return ret;
-	query->failed = kofi_add_list(query, provider, list);
+	query->failed = kofi_add_list(query, provider, list, derive);
 	provider->freeinfo(list);
 	return 0;
 }
@@ -167,14 +190,15 @@ static int kofi_ask_all(struct kofi_query *query)
  * fi_getinfo() - find ways to communicate
  * @version: API version that the caller was written for, FI_VERSION(2, 0)
  * @node: a peer's address as text, as fi_av_straddr() prints it; with FI_SOURCE the name of a local
- *	device, or its address; or NULL
- * @service: service or port, which today's providers don't have; or NULL
+ *	device, or its address; or NULL. For FI_EP_MSG an IP address
+ * @service: for FI_EP_MSG a TCP port; or NULL
  * @flags: FI_SOURCE, FI_NUMERICHOST, FI_PROV_ATTR_ONLY, FI_RESCAN
  * @hints: requirements of the caller, or NULL for all entries
  * @info: takes a list, for fi_freeinfo()
  *
  * Loads the provider that the hints name, if necessary. Entries come in the order in which
- * providers were registered. Names of hosts aren't resolved. For a peer, the entries have a
+ * providers were registered. Hints with FI_EP_MSG load the module for connections. Names of hosts
+ * aren't resolved. For a peer, the entries have a
  * dest_addr, which the caller passes to fi_av_insert(). fi_getinfo(3).
  *
  * Context: Process context; may sleep. Not from a completion handler.
@@ -207,7 +231,10 @@ int fi_getinfo(u32 version, const char *node, const char *service, u64 flags,
 	if (FI_VERSION_LT(fi_version(), version))
 		return -ENOSYS;
 	query.last = &query.first;
+	if (hints && hints->ep_attr && hints->ep_attr->type == FI_EP_MSG)
+		query.connector = kofi_connector_get();
 	ret = kofi_ask_all(&query);
+	kofi_connector_put(query.connector);
 	if (ret)
 		fi_freeinfo(query.first);
 	else

@@ -6,12 +6,13 @@
  *
  *   kofi_registry_lock (mutex)	registry.c: registered providers and their users
  *   kofi_tree_lock (mutex)	node.c: the tree of objects, and their states
+ *   kofi_connector_lock (mutex) connect/connector.c: the module for connections
  *   kofi_cq.lock (spinlock)	queue/cq.c: a completion queue's ring and notifier
  *   kofi_cq.sources_lock (spinlock) queue/source.c: a completion queue's sources
  *   kofi_eq.lock (spinlock)	queue/eq.c: an event queue's events and notifier
  *   kofi_notifiers_lock (spinlock) queue/work.c: queues whose handlers may be running
  *
- * No task holds both mutexes, or two of the spinlocks, at a time.
+ * No task holds two of the mutexes, or two of the spinlocks, at a time.
  */
 #ifndef KOFI_CORE_H
 #define KOFI_CORE_H
@@ -102,6 +103,7 @@ enum kofi_state {
  * @ep_type: type of an endpoint
  * @held: for a region of fi_mr_alloc(), the pinned node of its endpoint, or of its CQ if it
  *	has no endpoint
+ * @connector: the module that opened the object, pinned; NULL for an object of the provider
  * @was_enabled: the provider has enabled the endpoint; under kofi_tree_lock
  * @device_events: the object is an event queue that gets FI_DEVICE_ARRIVED; under
  *	kofi_tree_lock
@@ -119,6 +121,7 @@ struct kofi_node {
 	u64				caps;
 	enum fi_ep_type			ep_type;
 	struct kofi_node		*held;
+	const struct kofi_connector	*connector;
 	bool				was_enabled;
 	bool				device_events;
 };
@@ -143,6 +146,7 @@ struct kofi_bind {
 extern struct mutex kofi_tree_lock;
 
 int kofi_enter(const struct fid *fid, enum fi_class fclass);
+int kofi_enter_ep(const struct fid *fid);
 struct kofi_node *kofi_node_alloc(struct kofi_node *parent);
 void kofi_node_free(struct kofi_node *node);
 int kofi_node_publish(struct kofi_node *node, struct fid *fid,
@@ -154,6 +158,34 @@ void kofi_node_set_state(struct kofi_node *node, enum kofi_state state);
 struct fid_ep *kofi_to_ep(struct fid *fid);
 const char *kofi_class_name(enum fi_class fclass);
 int kofi_tree_show(struct seq_file *s, void *unused);
+
+/* control.c */
+
+/*
+ * Common part of control calls: @enter checks the object. Then check that the provider has the op,
+ * and the arguments; then call the op.
+ */
+#define KOFI_CALL(enter, ops, op, check, ...)				\
+({									\
+	int __ret = enter;						\
+									\
+	if (!__ret && !((ops) && (ops)->op))				\
+		__ret = -EOPNOTSUPP;					\
+	__ret ?: (check) ?: (ops)->op(__VA_ARGS__);			\
+})
+
+int kofi_check(bool valid, u64 bad_flags);
+int kofi_check_room(const void *buf, const size_t *len);
+int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role);
+int kofi_enable_begin(struct kofi_node *node);
+int kofi_enable_end(struct kofi_node *node, int ret);
+
+/* connect/connector.c */
+
+const struct kofi_connector *kofi_connector_get(void);
+void kofi_connector_put(const struct kofi_connector *connector);
+int kofi_connector_open(struct fid *parent, enum fi_class parent_class, struct fi_info *info,
+			struct fid **fid, void *context);
 
 /* debugfs.c */
 

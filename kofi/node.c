@@ -32,6 +32,8 @@ static const char * const kofi_class_names[] = {
 	[FI_CLASS_EQ]		= "eq",
 	[FI_CLASS_CQ]		= "cq",
 	[FI_CLASS_CNTR]		= "cntr",
+	[FI_CLASS_PEP]		= "pep",
+	[FI_CLASS_CONNREQ]	= "connreq",
 };
 
 /* The states from which each state may be entered. */
@@ -88,6 +90,18 @@ int kofi_enter(const struct fid *fid, enum fi_class fclass)
 }
 
 /**
+ * kofi_enter_ep() - check the object and the context of a call on an endpoint of either kind
+ * @fid: the object
+ *
+ * Context: Process context; warns about callers that can't sleep.
+ * Return: as kofi_enter(), -EINVAL for anything but a struct fid_ep or fid_pep.
+ */
+int kofi_enter_ep(const struct fid *fid)
+{
+	return kofi_enter(fid, fid && fid->fclass == FI_CLASS_PEP ? FI_CLASS_PEP : FI_CLASS_EP);
+}
+
+/**
  * kofi_node_alloc() - allocate the node of an object that is about to be opened
  * @parent: node of the parent, which the new node pins, or NULL
  *
@@ -132,6 +146,7 @@ void kofi_node_free(struct kofi_node *node)
 {
 	if (node->parent)
 		kofi_node_put(node->parent);
+	kofi_connector_put(node->connector);
 	ida_free(&kofi_ids, node->id);
 	kfree(node);
 }
@@ -172,7 +187,7 @@ static void kofi_node_link(struct kofi_node *node)
  * @state: the new state
  *
  * The only function that changes a state. KOFI_DEAD wakes the tasks that wait for the
- * object.
+ * object, and tells the connector.
  *
  * Context: Process context, under kofi_tree_lock.
  */
@@ -188,6 +203,8 @@ void kofi_node_set_state(struct kofi_node *node, enum kofi_state state)
 	WRITE_ONCE(node->fid->dead, true);
 	if (node->fid->wait)
 		wake_up_all(node->fid->wait);
+	if (node->connector)
+		node->connector->removed(node->fid);
 }
 
 /* Return: whether a vector of function pointers has no NULL member. */

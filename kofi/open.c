@@ -251,7 +251,7 @@ EXPORT_SYMBOL_NS_GPL(fi_cntr_open, KOFI);
 /**
  * fi_endpoint() - open an endpoint
  * @domain: the domain
- * @info: attributes of the endpoint: an entry of fi_getinfo()
+ * @info: attributes of the endpoint: an entry of fi_getinfo(), or of a connection request
  * @ep: takes the endpoint
  * @context: the caller's context, returned in events
  *
@@ -266,20 +266,72 @@ int fi_endpoint(struct fid_domain *domain, struct fi_info *info,
 		struct fid_ep **ep, void *context)
 {
 	struct fid_ep *new = NULL;
+	struct fid *fid = NULL;
 	int ret;
 
 	if (!domain || !info || !info->ep_attr || !info->tx_attr ||
 	    !info->rx_attr || !ep || info->ep_attr->type > FI_EP_RDM)
 		return -EINVAL;
-	ret = KOFI_DOMAIN_OPEN(domain, endpoint, (domain, info, &new, context),
-			       new, ep, FI_CLASS_EP, context);
-	if (ret)
-		return ret;
+	if (info->ep_attr->protocol == FI_PROTO_KOFI_MSG) {
+		ret = kofi_connector_open(&domain->fid, FI_CLASS_DOMAIN, info, &fid,
+					  context);
+		if (ret)
+			return ret;
+		new = kofi_to_ep(fid);
+		*ep = new;
+	} else {
+		ret = KOFI_DOMAIN_OPEN(domain, endpoint, (domain, info, &new, context),
+				       new, ep, FI_CLASS_EP, context);
+		if (ret)
+			return ret;
+	}
 	new->fid.node->caps = kofi_ep_caps(info->caps, ~0ULL);
 	new->fid.node->ep_type = info->ep_attr->type;
 	return 0;
 }
 EXPORT_SYMBOL_NS_GPL(fi_endpoint, KOFI);
+
+/**
+ * fi_passive_ep() - open a passive endpoint, which gets connection requests
+ * @fabric: the fabric
+ * @info: attributes of the endpoint: an entry of fi_getinfo() with FI_EP_MSG, whose src_addr is the
+ *	address to listen at
+ * @pep: takes the endpoint
+ * @context: the caller's context
+ *
+ * Requests are events of an event queue: bind it with fi_pep_bind(), and then call fi_listen().
+ * fi_endpoint(3).
+ *
+ * Context: Process context; may sleep. Not from a completion handler.
+ * Return: 0, -EINVAL, -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV, or the provider's error.
+ */
+int fi_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
+		  void *context)
+{
+	struct fid_pep *new = NULL;
+	struct fid *fid = NULL;
+	int ret;
+
+	if (!fabric || !info || !info->ep_attr || !pep || info->ep_attr->type != FI_EP_MSG)
+		return -EINVAL;
+	if (info->ep_attr->protocol == FI_PROTO_KOFI_MSG) {
+		ret = kofi_connector_open(&fabric->fid, FI_CLASS_FABRIC, info, &fid,
+					  context);
+		if (ret)
+			return ret;
+		new = container_of(fid, struct fid_pep, fid);
+		*pep = new;
+	} else {
+		ret = KOFI_OPEN(fabric, FI_CLASS_FABRIC, passive_ep,
+				(fabric, info, &new, context), new, pep, FI_CLASS_PEP, context);
+		if (ret)
+			return ret;
+	}
+	/* fi_listen() needs what a connected endpoint needs: an event queue. */
+	new->fid.node->ep_type = FI_EP_MSG;
+	return 0;
+}
+EXPORT_SYMBOL_NS_GPL(fi_passive_ep, KOFI);
 
 /**
  * fi_mr_regattr() - register memory
@@ -361,6 +413,9 @@ int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
 	held = attr->ep ? attr->ep->fid.node : attr->cq->fid.node;
 	if (held->parent != domain->fid.node || attr->cq->fid.node->parent != held->parent)
 		return -FI_EDOMAIN;
+	/* The provider knows its own endpoints only. */
+	if (attr->ep && held->connector)
+		return -EOPNOTSUPP;
 	/* The endpoint keeps the queue from being closed only if they are bound. */
 	if (attr->ep && !kofi_sends_to(held, attr->cq->fid.node))
 		return -EINVAL;

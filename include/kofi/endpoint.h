@@ -75,7 +75,7 @@ struct fi_ops_msg {
  * struct fid_ep - an endpoint
  * @fid: the common part
  * @ops: control calls
- * @cm: address calls
+ * @cm: calls about addresses and connections
  * @msg: message calls
  * @rma: RMA calls
  * @tagged: tagged message calls
@@ -104,6 +104,7 @@ enum {
 
 enum {
 	FI_OPT_MIN_MULTI_RECV	= 0,	/* size_t */
+	FI_OPT_CM_DATA_SIZE	= 1,	/* size_t */
 	FI_OPT_TX_SIZE		= 6,	/* size_t */
 	FI_OPT_RX_SIZE		= 7,	/* size_t */
 	FI_OPT_MAX_MSG_SIZE	= 12,	/* size_t */

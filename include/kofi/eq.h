@@ -61,6 +61,9 @@ struct fi_eq_attr {
 /**
  * enum fi_eq_event - kind of an event
  * @FI_NOTIFY: event that fi_eq_write() or the provider wrote; struct fi_eq_entry
+ * @FI_CONNREQ: a peer wants a connection; struct fi_eq_cm_entry, whose fid is the passive endpoint
+ * @FI_CONNECTED: a connection is established; struct fi_eq_cm_entry
+ * @FI_SHUTDOWN: a connection has ended; struct fi_eq_cm_entry
  * @FI_DEVICE_REMOVED: a domain's device went away; struct fi_eq_device_entry,
  *	whose fid is the domain (kernel only)
  * @FI_DEVICE_ARRIVED: the provider has a new device, which fi_getinfo() shows;
@@ -74,6 +77,9 @@ struct fi_eq_attr {
  */
 enum fi_eq_event {
 	FI_NOTIFY		= 0,
+	FI_CONNREQ		= 1,
+	FI_CONNECTED		= 2,
+	FI_SHUTDOWN		= 3,
 	FI_DEVICE_REMOVED	= 0x10000,
 	FI_DEVICE_ARRIVED	= 0x10001,
 };
@@ -88,6 +94,19 @@ struct fi_eq_entry {
 	struct fid	*fid;
 	void		*context;
 	u64		data;
+};
+
+/**
+ * struct fi_eq_cm_entry - an event of a connection
+ * @fid: the endpoint; for FI_CONNREQ the passive endpoint
+ * @info: for FI_CONNREQ the entry to open an endpoint with, which the reader frees with
+ *	fi_freeinfo(). Otherwise NULL
+ * @data: private data of the peer, up to the end of the entry
+ */
+struct fi_eq_cm_entry {
+	struct fid	*fid;
+	struct fi_info	*info;
+	u8		data[];
 };
 
 /**

@@ -154,6 +154,9 @@ enum {
 	FI_PROTO_EFA		= 20,
 };
 
+/* Connections over an unconnected endpoint of another protocol (kernel only). */
+#define FI_PROTO_KOFI_MSG	((u32)BIT(31) | 1)
+
 /**
  * enum fi_class - class of an object
  * @FI_CLASS_UNSPEC: not open yet, or already closed
@@ -165,6 +168,8 @@ enum {
  * @FI_CLASS_EQ: struct fid_eq
  * @FI_CLASS_CQ: struct fid_cq
  * @FI_CLASS_CNTR: struct fid_cntr
+ * @FI_CLASS_PEP: struct fid_pep
+ * @FI_CLASS_CONNREQ: connection request, in fi_info.handle
  */
 enum fi_class {
 	FI_CLASS_UNSPEC,
@@ -176,6 +181,8 @@ enum fi_class {
 	FI_CLASS_EQ,
 	FI_CLASS_CQ,
 	FI_CLASS_CNTR,
+	FI_CLASS_PEP,
+	FI_CLASS_CONNREQ,
 };
 
 /**
@@ -226,7 +233,7 @@ enum fi_av_type {
 /**
  * enum fi_ep_type - kind of an endpoint, fi_endpoint(3)
  * @FI_EP_UNSPEC: any
- * @FI_EP_MSG: connected; no provider implements it
+ * @FI_EP_MSG: connected
  * @FI_EP_DGRAM: unreliable datagrams
  * @FI_EP_RDM: reliable, without a connection
  */
@@ -498,8 +505,10 @@ struct fid_nic {
  * @domain_attr: attributes of the domain
  * @fabric_attr: attributes of the fabric
  * @nic: the network device, or NULL
+ * @handle: connection request that an endpoint is opened for: see fi_accept(). NULL in other
+ *	entries. It isn't owned by the entry
  *
- * Everything that an entry points to is allocated with kmalloc() or
+ * Everything else that an entry points to is allocated with kmalloc() or
  * kstrdup() and freed by fi_freeinfo().
  */
 struct fi_info {
@@ -517,6 +526,7 @@ struct fi_info {
 	struct fi_domain_attr	*domain_attr;
 	struct fi_fabric_attr	*fabric_attr;
 	struct fid_nic		*nic;
+	struct fid		*handle;
 };
 
 /* Commands of fi_control(). */
@@ -524,6 +534,7 @@ enum {
 	FI_GETOPSFLAG	= 2,	/* u64 *: FI_TRANSMIT or FI_RECV in, flags out */
 	FI_SETOPSFLAG	= 3,	/* u64 *: FI_TRANSMIT or FI_RECV and the flags */
 	FI_ENABLE	= 6,	/* NULL; the same as fi_enable() */
+	FI_BACKLOG	= 7,	/* int *: most unanswered requests of a passive endpoint */
 	FI_DISABLE	= 64,	/* NULL; the same as fi_disable(): kernel only */
 };
 

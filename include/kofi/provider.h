@@ -42,6 +42,7 @@
  *	has all five attributes
  * @freeinfo: free a list of @getinfo; usually fi_freeinfo()
  * @fabric: open the fabric named @attr->name
+ * @lanes: reliable unconnected endpoints can carry connections: see struct kofi_connector
  * @strerror: return the text for an error number of the provider, or NULL for an unknown number;
  *	may be NULL if these numbers are errnos
  *
@@ -59,6 +60,7 @@ struct kofi_provider {
 	int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		      void *context);
 	const char *(*strerror)(int prov_errno);
+	bool lanes;
 };
 
 int kofi_provider_register(u32 version, const struct kofi_provider *provider);
@@ -66,6 +68,39 @@ int kofi_provider_deregister(const struct kofi_provider *provider);
 void kofi_device_arrived(const struct kofi_provider *provider,
 			 const char *domain_name);
 void kofi_device_removed(struct fid *fid, const char *domain_name);
+
+/* connect/connector.c */
+
+/* Lets fi_getinfo() load the connector. */
+#define KOFI_CONNECTOR_ALIAS	"kofi-msg"
+
+/**
+ * struct kofi_connector - a module that makes connections over unconnected endpoints, for all
+ *	providers with kofi_provider.lanes
+ * @owner: THIS_MODULE; pinned during calls, and as long as an object of it is open
+ * @derive: make an entry with FI_EP_MSG and FI_PROTO_KOFI_MSG of a provider's entry; -ENODATA if
+ *	there can be none. The arguments are those of fi_getinfo()
+ * @passive_ep: see fi_passive_ep(), for an entry of @derive
+ * @endpoint: see fi_endpoint(), for an entry of @derive. The domain is the provider's, and so are
+ *	the queues that the endpoint is bound to
+ * @removed: the device of an endpoint was removed. Under kofi_tree_lock, so it calls no fi_*()
+ *	function. The endpoint isn't closed before it returns
+ *
+ * There is one connector. Objects that it opens are children of the provider's.
+ */
+struct kofi_connector {
+	struct module *owner;
+	int (*derive)(const struct fi_info *info, const char *node, const char *service,
+		      u64 flags, const struct fi_info *hints, struct fi_info **derived);
+	int (*passive_ep)(struct fid_fabric *fabric, struct fi_info *info,
+			  struct fid_pep **pep, void *context);
+	int (*endpoint)(struct fid_domain *domain, struct fi_info *info,
+			struct fid_ep **ep, void *context);
+	void (*removed)(struct fid *fid);
+};
+
+int kofi_connector_register(const struct kofi_connector *connector);
+void kofi_connector_deregister(const struct kofi_connector *connector);
 
 /* info.c */
 
@@ -106,12 +141,15 @@ struct fi_ops {
 /**
  * struct fi_ops_fabric - calls of a fabric
  * @domain: see fi_domain()
+ * @passive_ep: see fi_passive_ep()
  *
  * Event queues belong to the core: providers write to them with kofi_eq_write_event().
  */
 struct fi_ops_fabric {
 	int (*domain)(struct fid_fabric *fabric, struct fi_info *info,
 		      struct fid_domain **domain, void *context);
+	int (*passive_ep)(struct fid_fabric *fabric, struct fi_info *info,
+			  struct fid_pep **pep, void *context);
 };
 
 /**
@@ -178,11 +216,26 @@ struct fi_ops_ep {
 };
 
 /**
- * struct fi_ops_cm - calls about addresses
+ * struct fi_ops_cm - calls about addresses and connections
+ * @setname: see fi_setname()
  * @getname: see fi_getname()
+ * @getpeer: see fi_getpeer()
+ * @connect: see fi_connect(); the endpoint is enabled
+ * @listen: see fi_listen()
+ * @accept: see fi_accept(); the endpoint is enabled
+ * @reject: see fi_reject(); may be called in a handler
+ * @shutdown: see fi_shutdown()
  */
 struct fi_ops_cm {
+	int (*setname)(struct fid *fid, void *addr, size_t addrlen);
 	int (*getname)(struct fid *fid, void *addr, size_t *addrlen);
+	int (*getpeer)(struct fid_ep *ep, void *addr, size_t *addrlen);
+	int (*connect)(struct fid_ep *ep, const void *addr, const void *param, size_t paramlen);
+	int (*listen)(struct fid_pep *pep);
+	int (*accept)(struct fid_ep *ep, const void *param, size_t paramlen);
+	int (*reject)(struct fid_pep *pep, struct fid *handle, const void *param,
+		      size_t paramlen);
+	int (*shutdown)(struct fid_ep *ep, u64 flags);
 };
 
 /* calls.c */

@@ -703,7 +703,8 @@ typedef void (*kofi_eq_release_t)(void *entry);
 struct kofi_eq_event *kofi_eq_reserve(size_t len);
 int kofi_eq_write_event(struct fid_eq *eq, struct kofi_eq_event *room, u32 event,
 			const void *buf, size_t len, kofi_eq_release_t release);
-int kofi_eq_write_err(struct fid_eq *eq, const struct fi_eq_err_entry *entry);
+int kofi_eq_write_err(struct fid_eq *eq, struct kofi_eq_event *room,
+		      const struct fi_eq_err_entry *entry);
 
 /**
  * kofi_eq_unreserve() - free memory that was reserved and not used

@@ -337,15 +337,21 @@ static void kofi_eq_release_err(void *entry)
 /**
  * kofi_eq_write_err() - report an error
  * @eq: the event queue
+ * @room: memory from kofi_eq_reserve(), for at least struct fi_eq_err_entry, for an error that must
+ *	not be lost; belongs to the queue after success. Or NULL
  * @entry: the error, with the fid of an open object or NULL. Its err_data is NULL or from
  *	kmalloc(), and belongs to the queue after success
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: 0, -EAGAIN when the queue is full, -ENOMEM.
+ * Return: 0, -EINVAL when @room is too small; without @room also -EAGAIN when the queue is full, or
+ * -ENOMEM.
  */
-int kofi_eq_write_err(struct fid_eq *eq, const struct fi_eq_err_entry *entry)
+int kofi_eq_write_err(struct fid_eq *eq, struct kofi_eq_event *room,
+		      const struct fi_eq_err_entry *entry)
 {
-	return kofi_eq_put(eq, NULL, KOFI_EQ_ERROR, entry->fid, entry, sizeof(*entry),
+	if (room && room->len < sizeof(*entry))
+		return -EINVAL;
+	return kofi_eq_put(eq, room, KOFI_EQ_ERROR, entry->fid, entry, sizeof(*entry),
 			   kofi_eq_release_err);
 }
 EXPORT_SYMBOL_NS_GPL(kofi_eq_write_err, KOFI_PROVIDER);

@@ -37,6 +37,8 @@ LAYERS = {
                         namespaces=("KOFI_PROVIDER",)),
     "kofi/atomic": Layer(("include/kofi", "kofi"), provider_api=True,
                          namespaces=("KOFI", "KOFI_PROVIDER")),
+    "kofi/connect": Layer(("include/kofi", "kofi"), provider_api=True,
+                          namespaces=("KOFI", "KOFI_PROVIDER")),
     # A ULP as far as the rules go.
     "ulp/lib": Layer(("include/kofi", "compat"), namespaces=("KOFI_ULP",)),
     "ulp/blk": Layer(("include/kofi", "compat"), namespaces=("KOFIBLK",)),

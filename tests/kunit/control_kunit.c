@@ -18,10 +18,16 @@ static const u8 memory[64];
  * struct scene - objects that the calls need
  * @fake: the provider
  * @set: objects of @fake
+ * @pep: passive endpoint
+ * @ep_attr: attributes of @info
+ * @info: entry for passive endpoints
  */
 struct scene {
 	struct kofi_fake *fake;
 	struct kofi_fake_set set;
+	struct fid_pep *pep;
+	struct fi_ep_attr ep_attr;
+	struct fi_info info;
 };
 
 #define TO(cls, f)	container_of(f, struct fid_ ## cls, fid)
@@ -66,6 +72,7 @@ OPENS(cq_open, cq, fi_cq_open(TO(domain, fid), &cq_attr, &new, CTX))
 OPENS(cntr_open, cntr, fi_cntr_open(TO(domain, fid), &cntr_attr, &new, CTX))
 OPENS(endpoint, ep, fi_endpoint(TO(domain, fid), scene->fake->info, &new, CTX))
 OPENS(ep_open, ep, fi_ep_open(TO(domain, fid), scene->fake->info, &new, CTX))
+OPENS(passive_ep, pep, fi_passive_ep(TO(fabric, fid), &scene->info, &new, CTX))
 OPENS(mr_reg, mr, fi_mr_reg(TO(domain, fid), memory, sizeof(memory),
 			    FI_REMOTE_READ, 0, 0, 0, &new, CTX))
 OPENS(mr_regv, mr, fi_mr_regv(TO(domain, fid), &mr_iov, 1, FI_REMOTE_READ, 0,
@@ -95,6 +102,14 @@ CALLS(setopt, fi_setopt(fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, &len,
 			sizeof(len)))
 CALLS(getopt, fi_getopt(fid, FI_OPT_ENDPOINT, FI_OPT_TX_SIZE, text, &len))
 CALLS(getname, fi_getname(fid, text, &len))
+CALLS(setname, fi_setname(fid, text, sizeof(text)))
+CALLS(pep_bind, fi_pep_bind(TO(pep, fid), &scene->set.eq->fid, 0))
+CALLS(listen, fi_listen(TO(pep, fid)))
+CALLS(reject, fi_reject(TO(pep, fid), &scene->set.eq->fid, NULL, 0))
+CALLS(connect, fi_connect(TO(ep, fid), text, NULL, 0))
+CALLS(accept, fi_accept(TO(ep, fid), text, sizeof(text)))
+CALLS(shutdown, fi_shutdown(TO(ep, fid), 0))
+CALLS(getpeer, fi_getpeer(TO(ep, fid), text, &len))
 CALLS(av_insert, fi_av_insert(TO(av, fid), memory, 2, &addr, 0, CTX))
 CALLS(av_remove, fi_av_remove(TO(av, fid), &addr, 1, 0))
 CALLS(av_lookup, fi_av_lookup(TO(av, fid), 7, text, &len))
@@ -112,6 +127,7 @@ CALLS(open_ops, fi_open_ops(fid, "ops", 0, &vector, CTX))
  * @mute: the call returns no errno; @call returns -EDOM for any error
  * @handler: the call is allowed in a handler
  * @optional: the call works without the provider's op
+ * @either: the call also accepts passive endpoints
  */
 struct control {
 	const char *desc;
@@ -121,6 +137,7 @@ struct control {
 	bool mute;
 	bool handler;
 	bool optional;
+	bool either;
 };
 
 static const struct control controls[] = {
@@ -134,6 +151,7 @@ static const struct control controls[] = {
 	ROW(cntr_open, DOMAIN, CNTR),
 	ROW(endpoint, DOMAIN, EP),
 	ROW(ep_open, DOMAIN, EP),
+	ROW(passive_ep, FABRIC, PEP),
 	ROW(mr_reg, DOMAIN, MR_REG),
 	ROW(mr_regv, DOMAIN, MR_REG),
 	ROW(mr_regattr, DOMAIN, MR_REG),
@@ -145,9 +163,17 @@ static const struct control controls[] = {
 	ROW(disable, EP, CONTROL),
 	ROW(cancel, EP, CANCEL, .handler = true),
 	ROW(flush, EP, FLUSH),
-	ROW(setopt, EP, SETOPT),
-	ROW(getopt, EP, GETOPT),
-	ROW(getname, EP, GETNAME),
+	ROW(setopt, EP, SETOPT, .either = true),
+	ROW(getopt, EP, GETOPT, .either = true),
+	ROW(setname, EP, SETNAME, .either = true),
+	ROW(getname, EP, GETNAME, .either = true),
+	ROW(pep_bind, PEP, BIND),
+	ROW(listen, PEP, LISTEN),
+	ROW(reject, PEP, REJECT, .handler = true),
+	ROW(connect, EP, CONNECT),
+	ROW(accept, EP, ACCEPT),
+	ROW(shutdown, EP, SHUTDOWN),
+	ROW(getpeer, EP, GETPEER),
 	ROW(av_insert, AV, INSERT),
 	ROW(av_remove, AV, REMOVE),
 	ROW(av_lookup, AV, LOOKUP),
@@ -158,8 +184,9 @@ static const struct control controls[] = {
 };
 
 /* An object of each class. The EQ and its ops are the core's. */
-static unsigned int all_fids(struct kofi_fake_set *set, struct fid **fids)
+static unsigned int all_fids(struct scene *scene, struct fid **fids)
 {
+	struct kofi_fake_set *set = &scene->set;
 	unsigned int n = 0;
 
 	fids[n++] = &set->fabric->fid;
@@ -168,17 +195,18 @@ static unsigned int all_fids(struct kofi_fake_set *set, struct fid **fids)
 	fids[n++] = &set->cq->fid;
 	fids[n++] = &set->cntr->fid;
 	fids[n++] = &set->ep->fid;
+	fids[n++] = &scene->pep->fid;
 	fids[n++] = &set->mr->fid;
 	fids[n++] = &set->eq->fid;
 	return n;
 }
 
-#define CLASSES	8
+#define CLASSES	9
 
 static struct fid *the_fid(struct scene *scene, const struct control *control)
 {
 	struct fid *fids[CLASSES];
-	unsigned int i, n = all_fids(&scene->set, fids);
+	unsigned int i, n = all_fids(scene, fids);
 
 	for (i = 0; i < n; i++)
 		if (fids[i]->fclass == control->fclass)
@@ -198,6 +226,11 @@ static struct scene *new_scene(struct kunit *test)
 static void open_scene(struct kunit *test, struct scene *scene)
 {
 	kofi_fake_open_all(test, scene->fake, &scene->set);
+	scene->pep = kofi_fake_pep(test, scene->fake, scene->set.fabric);
+	scene->ep_attr = *scene->fake->info->ep_attr;
+	scene->ep_attr.type = FI_EP_MSG;
+	scene->info = *scene->fake->info;
+	scene->info.ep_attr = &scene->ep_attr;
 	kofi_fake_bind_ep(test, &scene->set);
 }
 
@@ -250,19 +283,19 @@ static void wrong_class(struct kunit *test)
 {
 	const struct control *control;
 	struct scene *scene = new_scene(test);
-	struct kofi_fake_obj nothing = {};
+	static struct kofi_fake_obj nothing;
 	struct fid *fids[CLASSES];
 	unsigned int i, n, before;
 	int ret;
 
 	open_scene(test, scene);
-	n = all_fids(&scene->set, fids);
+	n = all_fids(scene, fids);
 	before = all_calls(scene->fake);
 	for_each_control(control) {
 		ret = control->mute ? -EDOM : -EINVAL;
 		for (i = 0; i < n; i++)
-			if (control->fclass &&
-			    fids[i]->fclass != control->fclass)
+			if (control->fclass && fids[i]->fclass != control->fclass &&
+			    !(control->either && fids[i]->fclass == FI_CLASS_PEP))
 				EXPECT(ret, control, fids[i], scene);
 		EXPECT(ret, control, NULL, scene);
 		EXPECT(ret, control, &nothing.fid, scene);
@@ -354,7 +387,7 @@ static void from_handler(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, all_calls(scene->fake), before);
 }
 
-/* Removal of a device affects its domain and the domain's objects, but not the fabric. */
+/* Removal of a device affects its domain and the domain's objects, but not the fabric's. */
 static void device_gone(struct kunit *test)
 {
 	const struct control *control;
@@ -364,8 +397,8 @@ static void device_gone(struct kunit *test)
 	open_scene(test, scene);
 	kofi_device_removed(&scene->set.domain->fid, "fake-dev0");
 	for_each_control(control) {
-		if (control->fclass == FI_CLASS_FABRIC) {
-			EXPECT(0, control, &scene->set.fabric->fid, scene);
+		if (control->fclass == FI_CLASS_FABRIC || control->fclass == FI_CLASS_PEP) {
+			EXPECT(0, control, the_fid(scene, control), scene);
 			continue;
 		}
 		before = all_calls(scene->fake);
@@ -409,6 +442,7 @@ static void expect_missing(struct kunit *test, bool empty)
 	set->domain = kofi_fake_domain(test, scene->fake, set->fabric);
 	set->av = kofi_fake_av(test, whole);
 	set->ep = kofi_fake_ep(test, scene->fake, whole);
+	scene->pep = kofi_fake_pep(test, scene->fake, set->fabric);
 	set->fabric = kofi_fake_fabric(test, scene->fake);
 	set->eq = kofi_fake_eq(test, set->fabric, NULL);
 	for_each_control(control) {
@@ -535,7 +569,7 @@ static void close_calls(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(NULL), 0);
 	KUNIT_EXPECT_EQ(test, fi_close(&nothing.fid), -EINVAL);
 	open_scene(test, scene);
-	n = all_fids(&scene->set, fids);
+	n = all_fids(scene, fids);
 	handler = new_handler(test, scene);
 	for (i = 0; i < n; i++) {
 		handler->fid = fids[i];

@@ -319,7 +319,7 @@ static int eq_put_err_data(struct fid_eq *eq, struct fid *fid, u8 fill, size_t l
 	if (!entry.err_data)
 		return -ENOMEM;
 	memset(entry.err_data, fill, len);
-	ret = kofi_eq_write_err(eq, &entry);
+	ret = kofi_eq_write_err(eq, NULL, &entry);
 	if (ret)
 		kfree(entry.err_data);
 	return ret;

@@ -64,7 +64,7 @@ static inline int eq_put_err(struct fid_eq *eq, struct fid *fid,
 		.err = EIO, .prov_errno = id,
 	};
 
-	return kofi_eq_write_err(eq, &entry);
+	return kofi_eq_write_err(eq, NULL, &entry);
 }
 
 /* Return: number of the first event, or the error of fi_eq_read(). */

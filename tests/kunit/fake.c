@@ -388,6 +388,23 @@ struct fid_ep *kofi_fake_ep(struct kunit *test, struct kofi_fake *fake,
 }
 EXPORT_SYMBOL_NS_GPL(kofi_fake_ep, KOFI_TEST);
 
+/* With the fake's entry, as if it had connections. */
+struct fid_pep *kofi_fake_pep(struct kunit *test, struct kofi_fake *fake,
+			      struct fid_fabric *fabric)
+{
+	struct fi_ep_attr ep_attr = *fake->info->ep_attr;
+	struct fi_info info = *fake->info;
+	struct fid_pep *pep = NULL;
+	int ret;
+
+	ep_attr.type = FI_EP_MSG;
+	info.ep_attr = &ep_attr;
+	ret = fi_passive_ep(fabric, &info, &pep, NULL);
+	FAKE_OPENED(test, ret, pep);
+	return pep;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_fake_pep, KOFI_TEST);
+
 struct fid_mr *kofi_fake_mr(struct kunit *test, struct fid_domain *domain)
 {
 	struct fid_mr *mr = NULL;

@@ -26,6 +26,7 @@ enum kofi_fake_op {
 	FAKE_CQ,
 	FAKE_CNTR,
 	FAKE_EP,
+	FAKE_PEP,
 	FAKE_MR_REG,
 	FAKE_MR_ALLOC,
 	/* on any object */
@@ -45,7 +46,15 @@ enum kofi_fake_op {
 	FAKE_FLUSH,
 	FAKE_GETOPT,
 	FAKE_SETOPT,
+	FAKE_SETNAME,
 	FAKE_GETNAME,
+	/* connections */
+	FAKE_GETPEER,
+	FAKE_CONNECT,
+	FAKE_LISTEN,
+	FAKE_ACCEPT,
+	FAKE_REJECT,
+	FAKE_SHUTDOWN,
 	/* messages */
 	FAKE_RECV,
 	FAKE_RECVV,
@@ -176,6 +185,7 @@ struct kofi_fake {
  * @fabric: FI_CLASS_FABRIC
  * @domain: FI_CLASS_DOMAIN
  * @ep: FI_CLASS_EP
+ * @pep: FI_CLASS_PEP
  * @av: FI_CLASS_AV
  * @mr: FI_CLASS_MR
  * @cq: FI_CLASS_CQ, the core's struct
@@ -190,6 +200,7 @@ struct kofi_fake_obj {
 		struct fid_fabric	fabric;
 		struct fid_domain	domain;
 		struct fid_ep		ep;
+		struct fid_pep		pep;
 		struct fid_av		av;
 		struct fid_mr		mr;
 		struct kofi_cq		cq;
@@ -259,6 +270,8 @@ struct fid_cntr *kofi_fake_cntr(struct kunit *test, struct fid_domain *domain,
 				struct fi_cntr_attr *attr);
 struct fid_ep *kofi_fake_ep(struct kunit *test, struct kofi_fake *fake,
 			    struct fid_domain *domain);
+struct fid_pep *kofi_fake_pep(struct kunit *test, struct kofi_fake *fake,
+			      struct fid_fabric *fabric);
 struct fid_mr *kofi_fake_mr(struct kunit *test, struct fid_domain *domain);
 struct fid_mr *kofi_fake_pool_mr(struct kunit *test, struct fid_domain *domain,
 				 struct fid_cq *cq);

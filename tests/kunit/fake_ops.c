@@ -180,14 +180,57 @@ static const struct fi_ops_ep fake_ep_ops = {
 	.setopt	= fake_setopt,
 };
 
+static int fake_setname(struct fid *fid, void *addr, size_t addrlen)
+{
+	return fake_enter(kofi_fake_obj(fid)->fake, FAKE_SETNAME, fid, A(addr), addrlen);
+}
+
 static int fake_getname(struct fid *fid, void *addr, size_t *addrlen)
 {
 	return fake_enter(kofi_fake_obj(fid)->fake, FAKE_GETNAME, fid, A(addr),
 			  A(addrlen));
 }
 
+static int fake_getpeer(struct fid_ep *ep, void *addr, size_t *addrlen)
+{
+	return fake_called(FAKE_GETPEER, ep, A(addr), A(addrlen));
+}
+
+static int fake_connect(struct fid_ep *ep, const void *addr, const void *param, size_t paramlen)
+{
+	return fake_called(FAKE_CONNECT, ep, A(addr), A(param), paramlen);
+}
+
+static int fake_listen(struct fid_pep *pep)
+{
+	return fake_enter(kofi_fake_obj(&pep->fid)->fake, FAKE_LISTEN, &pep->fid, 0);
+}
+
+static int fake_accept(struct fid_ep *ep, const void *param, size_t paramlen)
+{
+	return fake_called(FAKE_ACCEPT, ep, A(param), paramlen);
+}
+
+static int fake_reject(struct fid_pep *pep, struct fid *handle, const void *param,
+		       size_t paramlen)
+{
+	return fake_called(FAKE_REJECT, pep, A(handle), A(param), paramlen);
+}
+
+static int fake_shutdown(struct fid_ep *ep, u64 flags)
+{
+	return fake_called(FAKE_SHUTDOWN, ep, flags);
+}
+
 static const struct fi_ops_cm fake_cm_ops = {
-	.getname = fake_getname,
+	.setname	= fake_setname,
+	.getname	= fake_getname,
+	.getpeer	= fake_getpeer,
+	.connect	= fake_connect,
+	.listen		= fake_listen,
+	.accept		= fake_accept,
+	.reject		= fake_reject,
+	.shutdown	= fake_shutdown,
 };
 
 /* Endpoints: data calls, by the shapes of their arguments */
@@ -487,8 +530,24 @@ static int fake_domain(struct fid_fabric *fabric, struct fi_info *info,
 			 A(fabric), A(info), A(context));
 }
 
+static void fake_init_pep(struct kofi_fake *fake, struct fid_pep *pep)
+{
+	pep->ops = fake->ep_ops;
+	pep->cm = fake->cm_ops;
+}
+
+static int fake_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
+			   void *context)
+{
+	struct kofi_fake *fake = kofi_fake_obj(&fabric->fid)->fake;
+
+	return FAKE_OPEN(fake, FAKE_PEP, pep, pep, fake_init_pep(fake, &obj->pep),
+			 A(fabric), A(info), A(context));
+}
+
 static const struct fi_ops_fabric fake_fabric_ops = {
-	.domain = fake_domain,
+	.domain		= fake_domain,
+	.passive_ep	= fake_passive_ep,
 };
 
 int fake_fabric(struct kofi_fake *fake, struct fi_fabric_attr *attr,
