@@ -42,7 +42,8 @@
  *	has all five attributes
  * @freeinfo: free a list of @getinfo; usually fi_freeinfo()
  * @fabric: open the fabric named @attr->name
- * @lanes: reliable unconnected endpoints can carry connections: see struct kofi_connector
+ * @lanes: reliable unconnected endpoints can carry connections: see struct kofi_connector. They have
+ *	fi_ops_ep.flush_tag and KOFI_OPT_AS_MSG, and their completion queues are &struct kofi_cq
  * @strerror: return the text for an error number of the provider, or NULL for an unknown number;
  *	may be NULL if these numbers are errnos
  *
@@ -203,17 +204,26 @@ struct fi_ops_av {
  * struct fi_ops_ep - calls of an endpoint
  * @cancel: see fi_cancel()
  * @flush: see fi_flush()
+ * @flush_tag: as @flush, but for all operations with a tag, whoever the peer is; peers stay alive.
+ *	Needed for connections alone: may be NULL
  * @getopt: see fi_getopt()
  * @setopt: see fi_setopt()
  */
 struct fi_ops_ep {
 	ssize_t (*cancel)(struct fid *fid, void *context);
 	int (*flush)(struct fid_ep *ep, fi_addr_t addr, unsigned int timeout_ms);
+	int (*flush_tag)(struct fid_ep *ep, u64 tag, unsigned int timeout_ms);
 	int (*getopt)(struct fid *fid, int level, int optname, void *optval,
 		      size_t *optlen);
 	int (*setopt)(struct fid *fid, int level, int optname,
 		      const void *optval, size_t optlen);
 };
+
+/*
+ * An option for fi_setopt(), a size_t: if it isn't 0, completions of tagged messages say FI_MSG and
+ * have no tag. The core's connector sets it before fi_enable().
+ */
+#define KOFI_OPT_AS_MSG		0x20000
 
 /**
  * struct fi_ops_cm - calls about addresses and connections

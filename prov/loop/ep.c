@@ -174,21 +174,25 @@ static int loop_setopt(struct fid *fid, int level, int optname, const void *optv
 {
 	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
 
-	if (optname != FI_OPT_MIN_MULTI_RECV)
+	if (optname != FI_OPT_MIN_MULTI_RECV && optname != KOFI_OPT_AS_MSG)
 		return -ENOPROTOOPT;
 	if (optlen != sizeof(ep->min_multi_recv))
 		return -EINVAL;
 	spin_lock_bh(&loop_lock);
-	WRITE_ONCE(ep->min_multi_recv, *(const size_t *)optval);
+	if (optname == FI_OPT_MIN_MULTI_RECV)
+		WRITE_ONCE(ep->min_multi_recv, *(const size_t *)optval);
+	else
+		ep->as_msg = *(const size_t *)optval;
 	spin_unlock_bh(&loop_lock);
 	return 0;
 }
 
 static const struct fi_ops_ep loop_ep_ops = {
-	.cancel	= loop_cancel,
-	.flush	= loop_flush,
-	.getopt	= loop_getopt,
-	.setopt	= loop_setopt,
+	.cancel		= loop_cancel,
+	.flush		= loop_flush,
+	.flush_tag	= loop_flush_tag,
+	.getopt		= loop_getopt,
+	.setopt		= loop_setopt,
 };
 
 static int loop_getname(struct fid *fid, void *addr, size_t *addrlen)

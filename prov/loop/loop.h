@@ -321,6 +321,7 @@ struct loop_side {
  * @idle: tasks that wait for @moving to become 0
  * @sent: this endpoint's sends, reads and writes that wait at targets; under loop_lock
  * @min_multi_recv: FI_OPT_MIN_MULTI_RECV; under loop_lock
+ * @as_msg: KOFI_OPT_AS_MSG; under loop_lock
  * @table: buckets of @match
  * @match: posted receives, and sends that wait for a receive; under loop_lock
  * @posting: receives that haven't been posted to @match yet; under loop_lock
@@ -347,6 +348,7 @@ struct loop_ep {
 	wait_queue_head_t	idle;
 	struct list_head	sent;
 	size_t			min_multi_recv;
+	bool			as_msg;
 	struct hlist_head	*table;
 	struct kofi_match	match;
 	struct list_head	posting;
@@ -437,6 +439,7 @@ void loop_recv_result(struct loop_ep *ep, struct loop_op *recv, struct loop_op *
 void loop_post_recvs(struct loop_ep *ep);
 ssize_t loop_cancel(struct fid *fid, void *context);
 int loop_flush(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeout_ms);
+int loop_flush_tag(struct fid_ep *ep_fid, u64 tag, unsigned int timeout_ms);
 
 /* progress.c */
 

@@ -242,6 +242,7 @@ static const struct kofi_provider loop_provider = {
 	.freeinfo	= fi_freeinfo,
 	.fabric		= loop_fabric,
 	.strerror	= loop_strerror,
+	.lanes		= true,
 };
 
 /* loop_lock_control keeps the domains in the list from being closed. */

@@ -286,14 +286,32 @@ ssize_t loop_cancel(struct fid *fid, void *context)
 	return op ? 0 : -ENOENT;
 }
 
-/* --- the end of operations with one peer --- */
+/* --- the end of operations with one peer, or with one tag --- */
 
-static void loop_flush_recvs(struct loop_ep *ep, struct list_head *recvs, u32 id)
+/**
+ * struct loop_which - which operations are to end
+ * @by_tag: those with a tag
+ * @tag: the tag
+ * @id: otherwise those with the endpoint of this id
+ */
+struct loop_which {
+	bool	by_tag;
+	u64	tag;
+	u32	id;
+};
+
+static bool loop_has_tag(const struct loop_op *op, u64 tag)
+{
+	return op->req.what & FI_TAGGED && op->req.tag == tag;
+}
+
+static void loop_flush_recvs(struct loop_ep *ep, struct list_head *recvs,
+			     const struct loop_which *which)
 {
 	struct loop_op *op, *next;
 
 	list_for_each_entry_safe(op, next, recvs, list) {
-		if (op->post.link.src != id)
+		if (which->by_tag ? !loop_has_tag(op, which->tag) : op->post.link.src != which->id)
 			continue;
 		kofi_match_remove(&ep->match, &op->post);
 		loop_op_cancel(ep, op);
@@ -301,12 +319,12 @@ static void loop_flush_recvs(struct loop_ep *ep, struct list_head *recvs, u32 id
 }
 
 /* Messages that the peer has claimed end, too, as it may never receive them. */
-static void loop_flush_sends(struct loop_ep *ep, u32 id)
+static void loop_flush_sends(struct loop_ep *ep, const struct loop_which *which)
 {
 	struct loop_op *op, *next;
 
 	list_for_each_entry_safe(op, next, &ep->sent, sent) {
-		if (op->target->id != id)
+		if (which->by_tag ? !loop_has_tag(op, which->tag) : op->target->id != which->id)
 			continue;
 		kofi_match_remove_msg(&op->target->match, &op->msg);
 		list_del_init(&op->sent);
@@ -337,6 +355,23 @@ static u32 loop_flush_left(const struct loop_ep *ep, u32 id)
 	return left;
 }
 
+/* End the operations that haven't begun. */
+static void loop_flush_all(struct loop_ep *ep, const struct loop_which *which)
+{
+	lockdep_assert_held(&loop_lock);
+	loop_flush_sends(ep, which);
+	loop_flush_recvs(ep, &ep->posting, which);
+	loop_flush_recvs(ep, &ep->recvs, which);
+}
+
+static void loop_flush_notify(struct loop_ep *ep)
+{
+	if (ep->tx.base.cq)
+		kofi_cq_notify(ep->tx.base.cq);
+	if (ep->rx.base.cq)
+		kofi_cq_notify(ep->rx.base.cq);
+}
+
 /**
  * loop_flush() - end the operations with one peer
  * @ep_fid: the endpoint
@@ -351,26 +386,61 @@ static u32 loop_flush_left(const struct loop_ep *ep, u32 id)
 int loop_flush(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeout_ms)
 {
 	struct loop_ep *ep = to_loop_ep(ep_fid);
-	u32 id, left;
+	struct loop_which which = {};
+	u32 left;
 	int ret = 0;
 
 	spin_lock_bh(&loop_lock);
 	if (ep->state != LOOP_EP_ENABLED)
 		ret = ep->stop_err == ENODEV ? -ENODEV : -FI_EOPBADSTATE;
-	else if (loop_av_to_id(ep->av, addr, &id))
+	else if (loop_av_to_id(ep->av, addr, &which.id))
 		ret = -EHOSTUNREACH;
-	if (!ret) {
-		loop_flush_sends(ep, id);
-		loop_flush_recvs(ep, &ep->posting, id);
-		loop_flush_recvs(ep, &ep->recvs, id);
-	}
+	if (!ret)
+		loop_flush_all(ep, &which);
 	spin_unlock_bh(&loop_lock);
 	if (ret)
 		return ret;
-	if (ep->tx.base.cq)
-		kofi_cq_notify(ep->tx.base.cq);
-	if (ep->rx.base.cq)
-		kofi_cq_notify(ep->rx.base.cq);
+	loop_flush_notify(ep);
 	return read_poll_timeout(loop_flush_left, left, !left, LOOP_FLUSH_US,
-				 (u64)timeout_ms * USEC_PER_MSEC + 1, false, ep, id);
+				 (u64)timeout_ms * USEC_PER_MSEC + 1, false, ep, which.id);
+}
+
+/* Return: number of sends with a tag whose data is being moved. */
+static u32 loop_flush_sending(const struct loop_ep *ep, u64 tag)
+{
+	u32 i, n = 0;
+
+	spin_lock_bh(&loop_lock);
+	for (i = 0; ep->ops && i < ep->tx.base.size; i++)
+		n += ep->ops[i].target && loop_has_tag(&ep->ops[i], tag);
+	spin_unlock_bh(&loop_lock);
+	return n;
+}
+
+/**
+ * loop_flush_tag() - end the operations with one tag
+ * @ep_fid: the endpoint
+ * @tag: the tag
+ * @timeout_ms: longest time to wait
+ *
+ * Serves as fi_ops_ep.flush_tag. When the device was removed, it waits for the end of all operations.
+ *
+ * Context: Process context; sleeps.
+ * Return: 0, or -ETIMEDOUT.
+ */
+int loop_flush_tag(struct fid_ep *ep_fid, u64 tag, unsigned int timeout_ms)
+{
+	const struct loop_which which = { .by_tag = true, .tag = tag };
+	struct loop_ep *ep = to_loop_ep(ep_fid);
+	u32 left;
+
+	spin_lock_bh(&loop_lock);
+	if (ep->state == LOOP_EP_ENABLED)
+		loop_flush_all(ep, &which);
+	spin_unlock_bh(&loop_lock);
+	loop_flush_notify(ep);
+	/* The endpoint's worker fills its receives; those of the targets take its sends. */
+	flush_work(&ep->work);
+	return read_poll_timeout(loop_flush_sending, left, !left, LOOP_FLUSH_US,
+				 (u64)timeout_ms * USEC_PER_MSEC + 1, false, ep, tag);
 }

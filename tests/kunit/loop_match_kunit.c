@@ -3,6 +3,7 @@
  * Matching of receives and messages in the loopback provider: directed receives, multi-receive
  * buffers, peek, claim and discard.
  */
+#include <kofi/provider.h>
 #include "loop_test.h"
 
 static void post_directed(struct kunit *test, struct loop_end *end, fi_addr_t from,
@@ -531,6 +532,93 @@ static void flush_moving(struct kunit *test)
 	}
 }
 
+/* --- connections --- */
+
+/* All operations with a tag end, and no others, whoever the peer is. */
+static void flush_tag(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
+	const struct fi_ops_ep *ops = p->a.ep->ops;
+	struct loop_comp comp;
+	int i;
+
+	tsend(test, p, 5, 100, loop_ctx(1));
+	tsend(test, p, 6, 100, loop_ctx(2));
+	KUNIT_ASSERT_EQ(test, fi_tsend(p->a.ep, p->a.buf, 7, NULL, p->a.addr, 5, loop_ctx(3)), 0);
+	for (i = 0; i < 2; i++)
+		KUNIT_ASSERT_EQ(test, fi_trecv(p->a.ep, p->a.buf, 8, NULL, FI_ADDR_UNSPEC, 50 + i, 0,
+					       loop_ctx(10 + i)), 0);
+	/* An untagged receive has no tag, not even 0. */
+	KUNIT_ASSERT_EQ(test, fi_recv(p->a.ep, p->a.buf, 8, NULL, FI_ADDR_UNSPEC, loop_ctx(12)), 0);
+	KUNIT_EXPECT_EQ(test, ops->flush_tag(p->a.ep, 0, FLUSH_MS), 0);
+	KUNIT_EXPECT_EQ(test, ops->flush_tag(p->a.ep, 7, FLUSH_MS), 0);
+	loop_expect_quiet(test, &p->a);
+	KUNIT_EXPECT_EQ(test, ops->flush_tag(p->a.ep, 5, FLUSH_MS), 0);
+	for (i = 0; i < 2; i++) {
+		loop_await(test, &p->a, loop_ctx(i ? 3 : 1), &comp);
+		KUNIT_EXPECT_EQ(test, comp.error.err, ECANCELED);
+	}
+	KUNIT_EXPECT_EQ(test, ops->flush_tag(p->a.ep, 51, FLUSH_MS), 0);
+	loop_await_err(test, &p->a, loop_ctx(11), ECANCELED);
+	loop_expect_quiet(test, &p->a);
+	expect_none(test, &p->b, 5, FI_PEEK, loop_ctx(21));
+	KUNIT_ASSERT_EQ(test, fi_trecv(p->b.ep, p->b.buf, 200, NULL, FI_ADDR_UNSPEC, 6, 0,
+				       loop_ctx(22)), 0);
+	loop_await(test, &p->b, loop_ctx(22), &comp);
+	loop_await_ok(test, &p->a, loop_ctx(2), FI_TAGGED | FI_SEND);
+}
+
+/* When the call returns, nobody reads the buffer of a send, or writes that of a receive. */
+static void flush_tag_moving(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
+	struct loop_comp comp;
+	int i;
+
+	for (i = 0; i < 200; i++) {
+		memset(p->a.buf, 1, LOOP_BUF);
+		memset(p->b.buf, 3, LOOP_BUF);
+		KUNIT_ASSERT_EQ(test, fi_trecv(p->b.ep, p->b.buf, LOOP_BUF, NULL, FI_ADDR_UNSPEC,
+					       i, 0, loop_ctx(20)), 0);
+		tsend(test, p, i, LOOP_BUF, loop_ctx(1));
+		KUNIT_EXPECT_EQ(test, p->b.ep->ops->flush_tag(p->b.ep, i, FLUSH_MS), 0);
+		loop_await(test, &p->b, loop_ctx(20), &comp);
+		KUNIT_EXPECT_NULL(test, memchr_inv(p->b.buf, comp.error.err ? 3 : 1, LOOP_BUF));
+		KUNIT_EXPECT_EQ(test, p->a.ep->ops->flush_tag(p->a.ep, i, FLUSH_MS), 0);
+		memset(p->a.buf, 2, LOOP_BUF);
+		KUNIT_EXPECT_EQ(test, loop_read(&p->a, &comp), 1);
+	}
+}
+
+/* Completions say that tagged messages are untagged ones. */
+static void as_messages(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair_open(test, (struct loop_opts) {});
+	struct loop_comp comp;
+	size_t on = 1;
+
+	KUNIT_EXPECT_EQ(test, fi_setopt(&p->a.ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_AS_MSG, &on,
+					sizeof(on) - 1), -EINVAL);
+	KUNIT_ASSERT_EQ(test, fi_setopt(&p->a.ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_AS_MSG, &on,
+					sizeof(on)), 0);
+	loop_end_enable(test, p, &p->a);
+	loop_end_enable(test, p, &p->b);
+	KUNIT_ASSERT_EQ(test, fi_trecv(p->a.ep, p->a.buf, 8, NULL, FI_ADDR_UNSPEC, 9, 0,
+				       loop_ctx(1)), 0);
+	KUNIT_ASSERT_EQ(test, fi_tsend(p->b.ep, p->b.buf, 8, NULL, p->a.addr, 9, loop_ctx(2)), 0);
+	loop_await(test, &p->a, loop_ctx(1), &comp);
+	KUNIT_EXPECT_EQ(test, comp.entry.flags, FI_MSG | FI_RECV);
+	KUNIT_EXPECT_EQ(test, comp.entry.tag, 0);
+	loop_await_ok(test, &p->b, loop_ctx(2), FI_TAGGED | FI_SEND);
+	KUNIT_ASSERT_EQ(test, fi_trecv(p->b.ep, p->b.buf, 8, NULL, FI_ADDR_UNSPEC, 9, 0,
+				       loop_ctx(3)), 0);
+	KUNIT_ASSERT_EQ(test, fi_tsend(p->a.ep, p->a.buf, 8, NULL, p->b.addr, 9, loop_ctx(4)), 0);
+	loop_await(test, &p->b, loop_ctx(3), &comp);
+	KUNIT_EXPECT_EQ(test, comp.entry.flags, FI_TAGGED | FI_RECV);
+	KUNIT_EXPECT_EQ(test, comp.entry.tag, 9);
+	loop_await_ok(test, &p->a, loop_ctx(4), FI_MSG | FI_SEND);
+}
+
 static struct kunit_case loop_match_cases[] = {
 	KUNIT_CASE(directed),
 	KUNIT_CASE(undirected),
@@ -550,6 +638,9 @@ static struct kunit_case loop_match_cases[] = {
 	KUNIT_CASE(cancel_oldest),
 	KUNIT_CASE(flush_waiting),
 	KUNIT_CASE(flush_moving),
+	KUNIT_CASE(flush_tag),
+	KUNIT_CASE(flush_tag_moving),
+	KUNIT_CASE(as_messages),
 	{}
 };
 
