@@ -20,7 +20,7 @@ installed()
 expected()
 {
 	local module
-	for module in efasim kofi kofi_cm kofi_efa kofi_loop kofi_pingpong kofi_rc kofi_ulp kofiblk \
+	for module in efasim kofi kofi_cm kofi_efa kofi_loop kofi_msg kofi_pingpong kofi_rc kofi_ulp kofiblk \
 			kofiblk_common kofiblk_srv; do
 		echo "./updates/dkms/$module.ko"
 	done

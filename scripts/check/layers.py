@@ -47,6 +47,8 @@ LAYERS = {
                                                                     "cm.c", "setup.c", "listen.c")),
     # A ULP that knows no device: only addresses.
     "cm": Layer(("include/kofi", "compat"), namespaces=("KOFI_CM",)),
+    # It makes endpoints, so it is a provider as far as the rules go.
+    "cm/msg": Layer(("include/kofi", "compat"), provider_api=True),
     # hw.* holds the queues and hides the verbs header. device.c is the ib_client.
     "prov/efa": Layer(("include/kofi", "compat"), provider_api=True,
                       rdma_files=("hw.h", "hw.c", "device.c"),
@@ -67,7 +69,7 @@ LAYERS = {
                    efa_verbs=("*",), provider_api=True, namespaces=("KOFI_BENCH",)),
     "compat": Layer(rdma=True, efa_verbs=("*",)),
     "tests/verbs": Layer(("compat",), rdma=True, efa_verbs=("*",)),
-    "tests": Layer(("include/kofi", "kofi", "kofi/queue", "kofi/match", "kofi/atomic", "cm",
+    "tests": Layer(("include/kofi", "kofi", "kofi/queue", "kofi/match", "kofi/atomic", "cm", "cm/msg",
                     "prov/efa",
                     "prov/efa/direct", "prov/efa/dgram", "prov/efa/rdm", "prov/efa/trace.c",
                     "prov/loop",

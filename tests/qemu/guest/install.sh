@@ -29,7 +29,7 @@ check "make modules_install says that it has signed nothing" \
 
 check "the product is installed, and nothing else" [ \
 	"$(cd "/lib/modules/$release/updates/kofi" && find . -name '*.ko' | sed 's,.*/,,' | sort | xargs)" = \
-	"efasim.ko kofi.ko kofi_cm.ko kofi_efa.ko kofi_loop.ko kofi_pingpong.ko kofi_rc.ko kofi_ulp.ko kofiblk.ko kofiblk_common.ko kofiblk_srv.ko" ]
+	"efasim.ko kofi.ko kofi_cm.ko kofi_efa.ko kofi_loop.ko kofi_msg.ko kofi_pingpong.ko kofi_rc.ko kofi_ulp.ko kofiblk.ko kofiblk_common.ko kofiblk_srv.ko" ]
 for file in sbin/kofi_info sbin/kofiblk sbin/kofiblk-server sbin/kofiblk-config; do
 	check "/usr/local/$file" [ -x "/installed/usr/local/$file" ]
 done

@@ -1,0 +1,704 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connected endpoints. A post becomes a tagged one on the lane, under kmsg_ep.lock; so after the
+ * state has changed to KMSG_ENDED, a flush of both tags ends all operations.
+ */
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/uio.h>
+#include "msg.h"
+
+/* Time after which credits that couldn't be sent are sent again, in milliseconds. */
+#define KMSG_AGAIN_MS	10
+
+/* Flags of a receive that a connection doesn't have. */
+#define KMSG_RX_BAD	(FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD)
+
+static struct kmsg_ep *to_kmsg_ep(struct fid_ep *ep)
+{
+	return container_of(ep, struct kmsg_ep, ep_fid);
+}
+
+/* --- data --- */
+
+/* Error of a post in a state in which none of its kind is possible. */
+static ssize_t kmsg_no(const struct kmsg_ep *ep)
+{
+	if (ep->removed)
+		return -ENODEV;
+	return ep->state == KMSG_ENDED ? -ENOTCONN : -FI_EOPBADSTATE;
+}
+
+static ssize_t kmsg_send(struct kmsg_ep *ep, struct kofi_req *req)
+{
+	struct fid_ep *lane;
+	ssize_t ret;
+
+	lockdep_assert_held(&ep->lock);
+	if (ep->state != KMSG_CONNECTED)
+		return kmsg_no(ep);
+	if (ep->sent == ep->limit) {
+		/* A message that is too long doesn't wait. */
+		if (iov_iter_count(&req->iter) > ep->info->ep_attr->max_msg_size)
+			return -EMSGSIZE;
+		ep->starved = true;
+		return -EAGAIN;
+	}
+	lane = ep->lane->ep;
+	req->what = FI_TAGGED | FI_SEND;
+	req->addr = ep->peer;
+	req->tag = ep->tx_tag;
+	ret = lane->req->tx(lane, req);
+	ep->sent += !ret;
+	return ret;
+}
+
+static ssize_t kmsg_recv(struct kmsg_ep *ep, struct kofi_req *req)
+{
+	struct fid_ep *lane;
+	ssize_t ret;
+
+	lockdep_assert_held(&ep->lock);
+	if (ep->state == KMSG_IDLE || ep->state == KMSG_ENDED)
+		return kmsg_no(ep);
+	lane = ep->lane->ep;
+	req->what = FI_TAGGED | FI_RECV;
+	req->addr = FI_ADDR_UNSPEC;
+	req->tag = ep->rx_tag;
+	req->ignore = 0;
+	ret = lane->req->rx(lane, req);
+	ep->posted += !ret;
+	/* Posts while the work item is queued go with it. */
+	if (!ret && ep->state == KMSG_CONNECTED)
+		queue_delayed_work(kmsg_wq, &ep->credit, 0);
+	return ret;
+}
+
+static ssize_t kmsg_tx(struct fid_ep *ep_fid, struct kofi_req *req)
+{
+	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
+	ssize_t ret;
+
+	if (req->what != (FI_MSG | FI_SEND))
+		return -EOPNOTSUPP;
+	spin_lock_bh(&ep->lock);
+	ret = kmsg_send(ep, req);
+	spin_unlock_bh(&ep->lock);
+	return ret;
+}
+
+static ssize_t kmsg_rx(struct fid_ep *ep_fid, struct kofi_req *req)
+{
+	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
+	ssize_t ret;
+
+	if (req->what != (FI_MSG | FI_RECV))
+		return -EOPNOTSUPP;
+	if (req->flags & KMSG_RX_BAD)
+		return -FI_EBADFLAGS;
+	spin_lock_bh(&ep->lock);
+	ret = kmsg_recv(ep, req);
+	spin_unlock_bh(&ep->lock);
+	return ret;
+}
+
+static const struct kofi_req_ops kmsg_req_ops = {
+	.tx	= kmsg_tx,
+	.rx	= kmsg_rx,
+};
+
+static void kmsg_credit_work(struct work_struct *work)
+{
+	struct kmsg_ep *ep = container_of(to_delayed_work(work), struct kmsg_ep, credit);
+	struct kmsg_conn *conn = ep->conn;
+	struct kmsg_wire_credit wire;
+	u64 posted;
+	int ret = 0;
+
+	spin_lock_bh(&ep->lock);
+	posted = ep->posted;
+	spin_unlock_bh(&ep->lock);
+	wire.posted = cpu_to_le64(posted);
+	mutex_lock(&conn->lock);
+	if (conn->live && posted != ep->told) {
+		ret = kcm_note(conn->session, &wire, sizeof(wire));
+		if (!ret)
+			ep->told = posted;
+	}
+	mutex_unlock(&conn->lock);
+	/* The peer doesn't take its notes, or memory is short. */
+	if (ret == -ENOBUFS || ret == -ENOMEM)
+		queue_delayed_work(kmsg_wq, &ep->credit, msecs_to_jiffies(KMSG_AGAIN_MS));
+}
+
+/**
+ * kmsg_ep_credit() - learn how many receives the peer has posted
+ * @ep: the endpoint
+ * @posted: their number since the beginning
+ *
+ * Return: 0, or -EPROTO for less than before.
+ */
+int kmsg_ep_credit(struct kmsg_ep *ep, u64 posted)
+{
+	bool starved = false;
+	int ret = 0;
+
+	spin_lock_bh(&ep->lock);
+	if (posted < ep->limit) {
+		ret = -EPROTO;
+	} else {
+		starved = ep->starved && posted > ep->limit;
+		ep->starved &= !starved;
+		ep->limit = posted;
+	}
+	spin_unlock_bh(&ep->lock);
+	if (starved && ep->cq[0])
+		kofi_cq_tell_room(container_of(ep->cq[0], struct kofi_cq, cq_fid));
+	return ret;
+}
+
+/* --- the connection --- */
+
+/**
+ * kmsg_ep_hello() - fill in what the peer has to know
+ * @ep: the endpoint, with a lane
+ * @hello: takes it; the data stays
+ */
+void kmsg_ep_hello(struct kmsg_ep *ep, struct kmsg_hello *hello)
+{
+	const struct kmsg_hello *lane = &ep->lane->hello;
+
+	lockdep_assert_held(&ep->conn->lock);
+	hello->format = lane->format;
+	hello->addrlen = lane->addrlen;
+	memcpy(hello->addr, lane->addr, lane->addrlen);
+	hello->protocol = lane->protocol;
+	hello->tag = ep->rx_tag;
+	spin_lock_bh(&ep->lock);
+	ep->told = ep->posted;
+	spin_unlock_bh(&ep->lock);
+	hello->posted = ep->told;
+}
+
+/**
+ * kmsg_ep_peer() - get to know the peer
+ * @ep: the endpoint, with a lane
+ * @peer: the peer
+ *
+ * Return: 0, -EPROTO if its lane isn't of the same kind, or an error of fi_av_insert().
+ */
+int kmsg_ep_peer(struct kmsg_ep *ep, const struct kmsg_hello *peer)
+{
+	const struct kmsg_lane *lane = ep->lane;
+	int ret;
+
+	lockdep_assert_held(&ep->conn->lock);
+	if (peer->format != lane->hello.format || peer->addrlen != lane->hello.addrlen ||
+	    peer->protocol != lane->hello.protocol)
+		return -EPROTO;
+	ret = fi_av_insert(lane->av, peer->addr, 1, &ep->peer, 0, NULL);
+	if (ret != 1) {
+		ep->peer = FI_ADDR_UNSPEC;
+		return ret < 0 ? ret : -EADDRNOTAVAIL;
+	}
+	spin_lock_bh(&ep->lock);
+	ep->tx_tag = peer->tag;
+	ep->limit = peer->posted;
+	spin_unlock_bh(&ep->lock);
+	return 0;
+}
+
+/* Write an event into the memory that is reserved for it, once. */
+static void kmsg_event(struct kmsg_ep *ep, enum kmsg_room what, u32 event, const void *data,
+		       size_t len)
+{
+	struct {
+		struct fi_eq_cm_entry	entry;
+		u8			data[KMSG_DATA_MAX];
+	} buf = { .entry.fid = &ep->ep_fid.fid };
+
+	if (len)
+		memcpy(buf.data, data, len);
+	if (!kofi_eq_write_event(ep->eq, ep->room[what], event, &buf, sizeof(buf.entry) + len,
+				 NULL))
+		ep->room[what] = NULL;
+}
+
+/* Without memory for the peer's data, the error has none. */
+static void kmsg_error(struct kmsg_ep *ep, int err, const void *data, size_t len)
+{
+	struct fi_eq_err_entry entry = {
+		.fid		= &ep->ep_fid.fid,
+		.context	= ep->ep_fid.fid.context,
+		.err		= err,
+		.err_data	= len ? kmemdup(data, len, GFP_KERNEL) : NULL,
+	};
+
+	entry.err_data_size = entry.err_data ? len : 0;
+	if (kofi_eq_write_err(ep->eq, ep->room[KMSG_ROOM_RESULT], &entry))
+		kfree(entry.err_data);
+	else
+		ep->room[KMSG_ROOM_RESULT] = NULL;
+}
+
+/**
+ * kmsg_ep_connected() - the connection is established
+ * @ep: the endpoint
+ * @data: private data of the peer
+ * @len: bytes of @data
+ */
+void kmsg_ep_connected(struct kmsg_ep *ep, const void *data, size_t len)
+{
+	bool was;
+
+	lockdep_assert_held(&ep->conn->lock);
+	spin_lock_bh(&ep->lock);
+	was = ep->state == KMSG_CONNECTING;
+	if (was)
+		ep->state = KMSG_CONNECTED;
+	spin_unlock_bh(&ep->lock);
+	if (!was)
+		return;
+	kmsg_event(ep, KMSG_ROOM_RESULT, FI_CONNECTED, data, len);
+	/* Receives may have been posted since the handshake. */
+	queue_delayed_work(kmsg_wq, &ep->credit, 0);
+}
+
+/* Return: the state until now. Nothing is posted afterwards. */
+static enum kmsg_state kmsg_ep_stop(struct kmsg_ep *ep)
+{
+	enum kmsg_state was;
+
+	spin_lock_bh(&ep->lock);
+	was = ep->state;
+	ep->state = KMSG_ENDED;
+	spin_unlock_bh(&ep->lock);
+	return was;
+}
+
+/**
+ * kmsg_ep_ended() - the connection has ended without this side's doing, or wasn't established
+ * @ep: the endpoint
+ * @err: positive errno of an attempt that failed
+ * @data: private data of a peer that has refused
+ * @len: bytes of @data
+ *
+ * Operations are ended by a work item, because they may take a while.
+ */
+void kmsg_ep_ended(struct kmsg_ep *ep, int err, const void *data, size_t len)
+{
+	enum kmsg_state was;
+
+	lockdep_assert_held(&ep->conn->lock);
+	spin_lock_bh(&ep->lock);
+	was = ep->state;
+	if (was == KMSG_CONNECTING || was == KMSG_CONNECTED)
+		ep->state = KMSG_ENDED;
+	spin_unlock_bh(&ep->lock);
+	if (was == KMSG_CONNECTING)
+		kmsg_error(ep, err, data, min_t(size_t, len, KMSG_DATA_MAX));
+	else if (was == KMSG_CONNECTED)
+		kmsg_event(ep, KMSG_ROOM_SHUTDOWN, FI_SHUTDOWN, NULL, 0);
+	if (was == KMSG_CONNECTING || was == KMSG_CONNECTED)
+		queue_work(kmsg_wq, &ep->end);
+}
+
+/* End all operations. Return: 0, or -ETIMEDOUT if the device doesn't give some back. */
+static int kmsg_ep_flush(struct kmsg_ep *ep)
+{
+	struct fid_ep *lane;
+	int ret = 0;
+
+	if (!ep->lane)
+		return 0;
+	lane = ep->lane->ep;
+	/* Without a peer, its tag is another connection's. */
+	if (ep->peer != FI_ADDR_UNSPEC)
+		ret = lane->ops->flush_tag(lane, ep->tx_tag, KMSG_FLUSH_MS);
+	return lane->ops->flush_tag(lane, ep->rx_tag, KMSG_FLUSH_MS) ?: ret;
+}
+
+static void kmsg_end_work(struct work_struct *work)
+{
+	struct kmsg_ep *ep = container_of(work, struct kmsg_ep, end);
+	struct kmsg_conn *conn = ep->conn;
+
+	if (READ_ONCE(ep->removed)) {
+		mutex_lock(&conn->lock);
+		kmsg_ep_ended(ep, ENODEV, NULL, 0);
+		mutex_unlock(&conn->lock);
+		kmsg_conn_end(conn, KCM_BYE_REMOVED, false);
+	}
+	kmsg_ep_flush(ep);
+}
+
+/**
+ * kmsg_removed() - kofi_connector.removed
+ * @fid: the endpoint
+ */
+void kmsg_removed(struct fid *fid)
+{
+	struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
+
+	spin_lock_bh(&ep->lock);
+	WRITE_ONCE(ep->removed, true);
+	spin_unlock_bh(&ep->lock);
+	queue_work(kmsg_wq, &ep->end);
+}
+
+/* --- calls --- */
+
+static int kmsg_begin(struct kmsg_ep *ep)
+{
+	int ret = 0;
+
+	spin_lock_bh(&ep->lock);
+	if (ep->removed)
+		ret = -ENODEV;
+	else if (ep->state != KMSG_ENABLED)
+		ret = -FI_EOPBADSTATE;
+	else
+		ep->state = KMSG_CONNECTING;
+	spin_unlock_bh(&ep->lock);
+	return ret;
+}
+
+/* After a failure, the ULP can try again. */
+static void kmsg_unbegin(struct kmsg_ep *ep)
+{
+	spin_lock_bh(&ep->lock);
+	if (ep->state == KMSG_CONNECTING)
+		ep->state = KMSG_ENABLED;
+	spin_unlock_bh(&ep->lock);
+}
+
+/*
+ * Begin a connection, under the lock that callbacks take, so that either this call or an event
+ * tells of its end.
+ */
+static int kmsg_start(struct kmsg_ep *ep, const struct sockaddr_storage *to, const void *param,
+		      size_t paramlen)
+{
+	struct kmsg_conn *conn = ep->conn;
+	int ret;
+
+	lockdep_assert_held(&conn->lock);
+	ret = kmsg_begin(ep);
+	if (ret)
+		return ret;
+	conn->mine.len = paramlen;
+	if (paramlen)
+		memcpy(conn->mine.data, param, paramlen);
+	ret = to ? kmsg_conn_connect(conn, &ep->source, to) : kmsg_conn_accept(conn);
+	if (ret)
+		kmsg_unbegin(ep);
+	return ret;
+}
+
+static int kmsg_connect(struct fid_ep *ep_fid, const void *addr, const void *param,
+			size_t paramlen)
+{
+	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
+	struct kmsg_conn *conn = ep->conn;
+	struct sockaddr_storage to;
+	int ret;
+
+	if (paramlen > KMSG_DATA_MAX)
+		return -EINVAL;
+	/* The ULP's address is as long as its family says. */
+	ret = kmsg_addr_get(ep->info->addr_format, addr, sizeof(struct sockaddr_in6), &to);
+	if (ret)
+		return ret;
+	mutex_lock(&conn->lock);
+	if (conn->session)
+		ret = conn->active ? -EISCONN : -FI_EOPBADSTATE;
+	else
+		ret = kmsg_start(ep, &to, param, paramlen);
+	mutex_unlock(&conn->lock);
+	return ret;
+}
+
+static int kmsg_accept(struct fid_ep *ep_fid, const void *param, size_t paramlen)
+{
+	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
+	struct kmsg_conn *conn = ep->conn;
+	int ret;
+
+	if (paramlen > KMSG_DATA_MAX)
+		return -EINVAL;
+	mutex_lock(&conn->lock);
+	if (!conn->session || conn->active)
+		ret = -FI_EOPBADSTATE;
+	else
+		ret = kmsg_start(ep, NULL, param, paramlen);
+	mutex_unlock(&conn->lock);
+	return ret;
+}
+
+static int kmsg_shutdown(struct fid_ep *ep_fid, u64 flags)
+{
+	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
+	int ret = 0;
+
+	spin_lock_bh(&ep->lock);
+	if (ep->state == KMSG_CONNECTED)
+		ep->state = KMSG_ENDED;
+	else
+		ret = -ENOTCONN;
+	spin_unlock_bh(&ep->lock);
+	if (ret)
+		return ret;
+	ret = kmsg_ep_flush(ep);
+	kmsg_conn_end(ep->conn, KCM_BYE_DONE, false);
+	return ret;
+}
+
+static int kmsg_setname(struct fid *fid, void *addr, size_t addrlen)
+{
+	struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
+	struct sockaddr_storage new;
+	int ret;
+
+	ret = kmsg_addr_get(ep->info->addr_format, addr, addrlen, &new);
+	if (ret)
+		return ret;
+	mutex_lock(&ep->conn->lock);
+	if (ep->conn->session)
+		ret = -FI_EOPBADSTATE;
+	else
+		ep->source = new;
+	mutex_unlock(&ep->conn->lock);
+	return ret;
+}
+
+static int kmsg_copy_name(struct kmsg_ep *ep, const struct sockaddr_storage *from, void *addr,
+			  size_t *addrlen)
+{
+	struct sockaddr_storage name;
+
+	mutex_lock(&ep->conn->lock);
+	name = *from;
+	mutex_unlock(&ep->conn->lock);
+	return name.ss_family ? kofi_copy_out(addr, addrlen, &name, kmsg_addr_len(&name)) :
+				-ENOTCONN;
+}
+
+/* The port is known when the connection is established. */
+static int kmsg_getname(struct fid *fid, void *addr, size_t *addrlen)
+{
+	struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
+	const struct sockaddr_storage *name = &ep->conn->local;
+
+	mutex_lock(&ep->conn->lock);
+	if (!ep->conn->session && ep->source.ss_family)
+		name = &ep->source;
+	mutex_unlock(&ep->conn->lock);
+	return kmsg_copy_name(ep, name, addr, addrlen);
+}
+
+static int kmsg_getpeer(struct fid_ep *ep_fid, void *addr, size_t *addrlen)
+{
+	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
+
+	return kmsg_copy_name(ep, &ep->conn->remote, addr, addrlen);
+}
+
+static const struct fi_ops_cm kmsg_cm_ops = {
+	.setname	= kmsg_setname,
+	.getname	= kmsg_getname,
+	.getpeer	= kmsg_getpeer,
+	.connect	= kmsg_connect,
+	.accept		= kmsg_accept,
+	.shutdown	= kmsg_shutdown,
+};
+
+static ssize_t kmsg_cancel(struct fid *fid, void *context)
+{
+	struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
+
+	return ep->lane ? fi_cancel(&ep->lane->ep->fid, context) : -ENOENT;
+}
+
+static int kmsg_getopt(struct fid *fid, int level, int optname, void *optval, size_t *optlen)
+{
+	const struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
+	const struct kofi_opt opts[] = {
+		{ FI_OPT_CM_DATA_SIZE, KMSG_DATA_MAX },
+		{ FI_OPT_TX_SIZE, ep->info->tx_attr->size },
+		{ FI_OPT_RX_SIZE, ep->info->rx_attr->size },
+		{ FI_OPT_MAX_MSG_SIZE, ep->info->ep_attr->max_msg_size },
+		{ FI_OPT_INJECT_MSG_SIZE, ep->info->tx_attr->inject_size },
+	};
+
+	return kofi_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
+}
+
+static const struct fi_ops_ep kmsg_ep_ops = {
+	.cancel	= kmsg_cancel,
+	.getopt	= kmsg_getopt,
+};
+
+/* --- the object --- */
+
+static void kmsg_ep_free(struct kmsg_ep *ep)
+{
+	int i;
+
+	for (i = 0; i < KMSG_ROOMS; i++)
+		kofi_eq_unreserve(ep->room[i]);
+	if (ep->conn)
+		kmsg_conn_free(ep->conn);
+	fi_freeinfo(ep->info);
+	kfree(ep);
+}
+
+static int kmsg_ep_close(struct fid *fid)
+{
+	struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
+
+	kmsg_ep_stop(ep);
+	/* Operations first, so that none is on its way when the peer hears of the end. */
+	kmsg_ep_flush(ep);
+	kmsg_conn_end(ep->conn, KCM_BYE_DONE, true);
+	cancel_work_sync(&ep->end);
+	cancel_delayed_work_sync(&ep->credit);
+	if (ep->lane) {
+		if (ep->peer != FI_ADDR_UNSPEC)
+			fi_av_remove(ep->lane->av, &ep->peer, 1, 0);
+		kmsg_lane_put(ep->lane);
+	}
+	kmsg_ep_free(ep);
+	return 0;
+}
+
+static int kmsg_ep_bind(struct fid *fid, struct fid *bfid, u64 flags)
+{
+	struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
+	struct fid_cq *cq;
+	int i;
+
+	if (bfid->fclass == FI_CLASS_EQ) {
+		ep->eq = container_of(bfid, struct fid_eq, fid);
+		return 0;
+	}
+	if (bfid->fclass != FI_CLASS_CQ)
+		return -EOPNOTSUPP;
+	cq = container_of(bfid, struct fid_cq, fid);
+	for (i = 0; i < 2; i++) {
+		if (!(flags & (i ? FI_RECV : FI_TRANSMIT)))
+			continue;
+		ep->cq[i] = cq;
+		ep->flags[i] = flags & FI_SELECTIVE_COMPLETION;
+	}
+	return 0;
+}
+
+static int kmsg_ep_enable(struct kmsg_ep *ep)
+{
+	struct kmsg_lane *lane = kmsg_lane_get(ep);
+
+	if (IS_ERR(lane))
+		return PTR_ERR(lane);
+	spin_lock_bh(&ep->lock);
+	ep->lane = lane;
+	ep->state = KMSG_ENABLED;
+	spin_unlock_bh(&ep->lock);
+	return 0;
+}
+
+static int kmsg_ep_control(struct fid *fid, int command, void *arg)
+{
+	struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
+
+	return command == FI_ENABLE ? kmsg_ep_enable(ep) : -EOPNOTSUPP;
+}
+
+static const struct fi_ops kmsg_ep_fid_ops = {
+	.close		= kmsg_ep_close,
+	.bind		= kmsg_ep_bind,
+	.control	= kmsg_ep_control,
+};
+
+static int kmsg_ep_reserve(struct kmsg_ep *ep)
+{
+	const size_t len = max(sizeof(struct fi_eq_cm_entry) + KMSG_DATA_MAX,
+			       sizeof(struct fi_eq_err_entry));
+	int i;
+
+	for (i = 0; i < KMSG_ROOMS; i++) {
+		ep->room[i] = kofi_eq_reserve(len);
+		if (!ep->room[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int kmsg_ep_source(struct kmsg_ep *ep)
+{
+	const struct fi_info *info = ep->info;
+
+	return info->src_addr ? kmsg_addr_get(info->addr_format, info->src_addr,
+					      info->src_addrlen, &ep->source) : 0;
+}
+
+/* An endpoint for a request owns it; another one has a connection without a session. */
+static int kmsg_ep_own(struct kmsg_ep *ep, struct fid *handle)
+{
+	struct kmsg_conn *conn = handle ? kmsg_request_take(handle) : kmsg_conn_new();
+
+	if (!conn)
+		return handle ? -EINVAL : -ENOMEM;
+	mutex_lock(&conn->lock);
+	conn->ep = ep;
+	ep->conn = conn;
+	mutex_unlock(&conn->lock);
+	return 0;
+}
+
+/**
+ * kmsg_endpoint() - kofi_connector.endpoint
+ * @domain: the domain
+ * @info: entry of kmsg_derive(), or of a request
+ * @ep: takes the endpoint
+ * @context: unused
+ *
+ * Return: 0, -EINVAL, also for a request that was taken before, -ENOMEM.
+ */
+int kmsg_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+		  void *context)
+{
+	struct kmsg_ep *new;
+	int ret;
+
+	if (!info->fabric_attr || !info->domain_attr || info->caps & ~(FI_MSG | FI_SEND | FI_RECV |
+								       FI_LOCAL_COMM |
+								       FI_REMOTE_COMM))
+		return -EINVAL;
+	new = kzalloc(sizeof(*new), GFP_KERNEL);
+	if (!new)
+		return -ENOMEM;
+	new->ep_fid.fid.ops = &kmsg_ep_fid_ops;
+	new->ep_fid.ops = &kmsg_ep_ops;
+	new->ep_fid.cm = &kmsg_cm_ops;
+	new->ep_fid.msg = &kofi_req_msg_ops;
+	new->ep_fid.tagged = &kofi_req_tagged_ops;
+	new->ep_fid.rma = &kofi_req_rma_ops;
+	new->ep_fid.atomic = &kofi_req_atomic_ops;
+	new->ep_fid.req = &kmsg_req_ops;
+	new->domain = domain;
+	new->peer = FI_ADDR_UNSPEC;
+	new->rx_tag = get_random_u64();
+	spin_lock_init(&new->lock);
+	INIT_DELAYED_WORK(&new->credit, kmsg_credit_work);
+	INIT_WORK(&new->end, kmsg_end_work);
+	new->info = fi_dupinfo(info);
+	ret = new->info ? 0 : -ENOMEM;
+	ret = ret ?: kmsg_ep_reserve(new) ?: kmsg_ep_source(new) ?:
+	      kmsg_ep_own(new, info->handle);
+	if (ret)
+		kmsg_ep_free(new);
+	else
+		*ep = &new->ep_fid;
+	return ret;
+}

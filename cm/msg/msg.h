@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Connections, FI_EP_MSG, over the unconnected endpoints of providers: fi_cm(3).
+ *
+ *	main.c		module, the core's connector
+ *	info.c		entries of fi_getinfo(), IP addresses
+ *	lane.c		unconnected endpoints that connections share
+ *	conn.c		sessions of kofi_cm, one for each connection
+ *	pep.c		passive endpoints and their requests
+ *	ep.c		connected endpoints
+ *
+ * A connection is a session of kofi_cm, over which the sides exchange the addresses of their
+ * lanes, a tag for each direction, private data and credits. Its messages are tagged messages
+ * between the two lanes, which complete directly in the ULP's queues. A tag has 64 random bits, so
+ * that no third peer can guess it. A side sends only what the peer has posted receives for: the
+ * peer's count of receives is the limit of messages sent.
+ *
+ * A kmsg_conn of a request belongs to its passive endpoint until fi_endpoint() or fi_reject() takes
+ * it, and then to the endpoint. Its owner frees it after the session's last callback. The kmsg_conn
+ * of another endpoint gets its session in fi_connect().
+ *
+ * Locks, outer ones first:
+ *	kmsg_listen_lock (mutex)	listeners are made and freed
+ *	kmsg_lock (mutex)		requests that wait, the passive endpoint of a listener
+ *	kmsg_conn.lock (mutex)		the session is alive; and its endpoint
+ *	kmsg_lanes_lock (mutex)		lanes
+ *	kmsg_ep.lock (spinlock, BH)	state, credits; held around a post, so that no post follows
+ *					the end
+ * Callbacks of kofi_cm take kmsg_lock and kmsg_conn.lock. Nothing waits for a callback under these.
+ */
+#ifndef KMSG_H
+#define KMSG_H
+
+#include <linux/completion.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <kofi/provider.h>
+#include <kofi/session.h>
+
+#define KMSG_DATA_MAX		256	/* bytes of private data */
+#define KMSG_BACKLOG		64	/* default of FI_BACKLOG */
+#define KMSG_BACKLOG_MAX	4096
+#define KMSG_FLUSH_MS		5000	/* longest wait for operations that can't be canceled */
+
+/**
+ * struct kmsg_hello - the part of a side that is known before its data
+ * @format: format of @addr
+ * @addrlen: bytes of @addr
+ * @addr: address of its lane
+ * @protocol: protocol and version of its lane
+ * @tag: tag of the messages that it receives
+ * @posted: number of receives that it has posted
+ * @len: bytes of @data
+ * @data: private data of the ULP
+ */
+struct kmsg_hello {
+	u32	format;
+	u16	addrlen;
+	u8	addr[KULP_ADDR_MAX];
+	u32	protocol;
+	u64	tag;
+	u64	posted;
+	size_t	len;
+	u8	data[KMSG_DATA_MAX];
+};
+
+/* Private data of HELLO and ACCEPT: this, and the ULP's data. */
+struct kmsg_wire_hello {
+	__le32	magic;
+	__le32	protocol;
+	__le64	tag;
+	__le64	posted;
+} __packed;
+
+#define KMSG_MAGIC	0x67736d6b
+
+/* A note. */
+struct kmsg_wire_credit {
+	__le64	posted;
+} __packed;
+
+/**
+ * struct kmsg_lane - an unconnected endpoint for all connections with the same queues
+ * @list: in kmsg_lanes; as all but @ep, @av and @hello under kmsg_lanes_lock
+ * @refs: number of connected endpoints
+ * @domain: the domain
+ * @cq: queues, of sends and of receives
+ * @flags: flags of fi_ep_bind() for @cq
+ * @tx: attributes
+ * @rx: attributes
+ * @ep: the endpoint
+ * @av: its address vector
+ * @hello: address and protocol, for peers
+ */
+struct kmsg_lane {
+	struct list_head	list;
+	unsigned int		refs;
+	struct fid_domain	*domain;
+	struct fid_cq		*cq[2];
+	u64			flags[2];
+	struct fi_tx_attr	tx;
+	struct fi_rx_attr	rx;
+	struct fid_ep		*ep;
+	struct fid_av		*av;
+	struct kmsg_hello	hello;
+};
+
+/**
+ * struct kmsg_listener - an IP address and port at which a passive endpoint listens or has listened
+ * @list: in kmsg_listeners, under kmsg_listen_lock
+ * @refs: the passive endpoint and the connections; under kmsg_listen_lock
+ * @addr: the address
+ * @kcm: kofi_cm's listener
+ * @pep: the passive endpoint, or NULL; under kmsg_lock
+ */
+struct kmsg_listener {
+	struct list_head		list;
+	unsigned int			refs;
+	struct sockaddr_storage		addr;
+	struct kcm_listener		*kcm;
+	struct kmsg_pep			*pep;
+};
+
+/**
+ * struct kmsg_pep - a passive endpoint
+ * @pep_fid: the object
+ * @info: entry that it was opened with
+ * @addr: the address to listen at
+ * @eq: event queue
+ * @listener: NULL until fi_listen()
+ * @requests: requests that nobody has taken, struct kmsg_conn; under kmsg_lock
+ * @nrequests: number of @requests; under kmsg_lock
+ * @backlog: most of them; under kmsg_lock
+ */
+struct kmsg_pep {
+	struct fid_pep			pep_fid;
+	struct fi_info			*info;
+	struct sockaddr_storage		addr;
+	struct fid_eq			*eq;
+	struct kmsg_listener		*listener;
+	struct list_head		requests;
+	unsigned int			nrequests;
+	unsigned int			backlog;
+};
+
+/**
+ * struct kmsg_conn - a connection's session
+ * @handle: fi_info.handle of a request
+ * @list: in kmsg_pep.requests, or empty; under kmsg_lock
+ * @listener: of a passive one that was taken, which holds a reference; or NULL
+ * @active: this side has requested the connection
+ * @session: the session, or NULL; set once, under @lock, and valid until @over
+ * @lock: protects @over to @ep
+ * @over: the session has ended
+ * @ending: the end of an active one has begun
+ * @accepted: the ULP has accepted a passive one
+ * @live: notes can be sent
+ * @ep: the endpoint, or NULL
+ * @gone: no callback follows
+ * @end: ends an active one
+ * @mine: this side
+ * @peer: the other side
+ * @out: private data of HELLO or ACCEPT
+ * @local: this side's IP address
+ * @remote: the peer's IP address
+ */
+struct kmsg_conn {
+	struct fid			handle;
+	struct list_head		list;
+	struct kmsg_listener		*listener;
+	bool				active;
+	struct kcm_session		*session;
+	struct mutex			lock;		/* protects over to ep */
+	bool				over;
+	bool				ending;
+	bool				accepted;
+	bool				live;
+	struct kmsg_ep			*ep;
+	struct completion		gone;
+	struct work_struct		end;
+	struct kmsg_hello		mine;
+	struct kmsg_hello		peer;
+	u8				out[sizeof(struct kmsg_wire_hello) + KMSG_DATA_MAX];
+	struct sockaddr_storage		local;
+	struct sockaddr_storage		remote;
+};
+
+/**
+ * enum kmsg_state - state of an endpoint
+ * @KMSG_IDLE: not enabled
+ * @KMSG_ENABLED: it has a lane, so that receives can be posted
+ * @KMSG_CONNECTING: fi_connect() or fi_accept() was called
+ * @KMSG_CONNECTED: FI_CONNECTED was written
+ * @KMSG_ENDED: nothing can be posted any more
+ */
+enum kmsg_state {
+	KMSG_IDLE,
+	KMSG_ENABLED,
+	KMSG_CONNECTING,
+	KMSG_CONNECTED,
+	KMSG_ENDED,
+};
+
+/* Room for events that must not be lost. */
+enum kmsg_room {
+	KMSG_ROOM_RESULT,	/* FI_CONNECTED or an error */
+	KMSG_ROOM_SHUTDOWN,
+	KMSG_ROOMS,
+};
+
+/**
+ * struct kmsg_ep - a connected endpoint
+ * @ep_fid: the object
+ * @domain: its domain
+ * @info: entry that it was opened with
+ * @eq: event queue
+ * @cq: queues, of sends and of receives
+ * @flags: flags of fi_ep_bind() for @cq
+ * @lane: set when the endpoint is enabled
+ * @conn: the connection; has a session from the beginning if the endpoint was opened for a request,
+ *	otherwise from fi_connect() on
+ * @room: memory for events; under kmsg_conn.lock, or before there is a session
+ * @source: address to connect from, or AF_UNSPEC
+ * @peer: the peer's lane, or FI_ADDR_UNSPEC; set before KMSG_CONNECTED
+ * @credit: tells the peer of receives
+ * @told: number of receives that the peer knows of; under kmsg_conn.lock
+ * @end: does what is left to do when a connection has ended
+ * @lock: protects @state to @starved
+ * @state: the state
+ * @removed: the device was removed
+ * @rx_tag: tag of messages to this endpoint
+ * @tx_tag: tag of messages to the peer
+ * @posted: number of receives posted
+ * @sent: number of messages sent
+ * @limit: number of receives that the peer has posted
+ * @starved: a send was refused for lack of a receive at the peer
+ */
+struct kmsg_ep {
+	struct fid_ep		ep_fid;
+	struct fid_domain	*domain;
+	struct fi_info		*info;
+	struct fid_eq		*eq;
+	struct fid_cq		*cq[2];
+	u64			flags[2];
+	struct kmsg_lane	*lane;
+	struct kmsg_conn	*conn;
+	struct kofi_eq_event	*room[KMSG_ROOMS];
+	struct sockaddr_storage	source;
+	fi_addr_t		peer;
+	struct delayed_work	credit;
+	u64			told;
+	struct work_struct	end;
+	spinlock_t		lock;		/* protects state to starved */
+	enum kmsg_state		state;
+	bool			removed;
+	u64			rx_tag;
+	u64			tx_tag;
+	u64			posted;
+	u64			sent;
+	u64			limit;
+	bool			starved;
+};
+
+/* main.c */
+
+extern struct workqueue_struct *kmsg_wq;
+
+/* info.c */
+
+int kmsg_derive(const struct fi_info *info, const char *node, const char *service, u64 flags,
+		const struct fi_info *hints, struct fi_info **derived);
+int kmsg_addr_get(u32 format, const void *addr, size_t len, struct sockaddr_storage *to);
+size_t kmsg_addr_len(const struct sockaddr_storage *addr);
+int kmsg_set_addr(void **addr, size_t *len, const struct sockaddr_storage *from);
+
+/* lane.c */
+
+struct kmsg_lane *kmsg_lane_get(const struct kmsg_ep *ep);
+void kmsg_lane_put(struct kmsg_lane *lane);
+
+/* conn.c */
+
+struct kmsg_conn *kmsg_conn_new(void);
+void kmsg_conn_free(struct kmsg_conn *conn);
+int kmsg_hello_parse(const struct kcm_peer *peer, struct kmsg_hello *hello);
+int kmsg_conn_connect(struct kmsg_conn *conn, const struct sockaddr_storage *from,
+		      const struct sockaddr_storage *to);
+int kmsg_conn_accept(struct kmsg_conn *conn);
+void kmsg_conn_refuse(struct kmsg_conn *conn, const void *data, size_t len);
+void kmsg_conn_end(struct kmsg_conn *conn, enum kcm_reason reason, bool wait);
+extern const struct kcm_config kmsg_config;
+
+/* pep.c */
+
+int kmsg_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
+		    void *context);
+int kmsg_request(struct kcm_session *s, const struct kcm_peer *peer);
+bool kmsg_listening(struct kmsg_listener *l);
+void kmsg_listener_put(struct kmsg_listener *l);
+struct kmsg_conn *kmsg_request_take(struct fid *handle);
+
+/* ep.c */
+
+int kmsg_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+		  void *context);
+void kmsg_removed(struct fid *fid);
+int kmsg_ep_peer(struct kmsg_ep *ep, const struct kmsg_hello *peer);
+void kmsg_ep_hello(struct kmsg_ep *ep, struct kmsg_hello *hello);
+void kmsg_ep_connected(struct kmsg_ep *ep, const void *data, size_t len);
+void kmsg_ep_ended(struct kmsg_ep *ep, int err, const void *data, size_t len);
+int kmsg_ep_credit(struct kmsg_ep *ep, u64 posted);
+
+#endif /* KMSG_H */
