@@ -28,7 +28,7 @@ bool kofi_in_handler(void);
  * @wait: tasks that sleep in fi_cq_sread() or fi_eq_sread()
  * @work: calls the handler if the notifying task must not call it
  * @armed: the next entry causes a call of the handler
- * @running: the handler is being called, or @work is queued to call it
+ * @running: the handler is being called, @work is queued to call it, or a task has claimed the call
  * @again: entries came while @running was set, so the handler must be called again
  * @runner: task that is calling the handler; set and cleared by that task
  */
@@ -45,6 +45,8 @@ struct kofi_notifier {
 };
 
 void kofi_notify(struct kofi_notifier *notifier, bool in_worker);
+bool kofi_notify_claim(struct kofi_notifier *notifier, bool unarmed);
+void kofi_notify_claimed(struct kofi_notifier *notifier);
 
 /* cq.c, source.c */
 
@@ -657,6 +659,29 @@ static inline void kofi_cq_notify(struct kofi_cq *cq)
 static inline void kofi_cq_notify_worker(struct kofi_cq *cq)
 {
 	kofi_notify(&cq->notifier, true);
+}
+
+/**
+ * kofi_cq_claim() - wake sleepers, and claim the call of the handler
+ * @cq: the completion queue, after a write
+ *
+ * Context: Process or softirq context; doesn't sleep. See kofi_notify_claim().
+ * Return: true if the caller must call kofi_cq_notify_claimed().
+ */
+static inline bool kofi_cq_claim(struct kofi_cq *cq)
+{
+	return kofi_notify_claim(&cq->notifier, false);
+}
+
+/**
+ * kofi_cq_notify_claimed() - call the handler after kofi_cq_claim() returned true
+ * @cq: the completion queue
+ *
+ * Context: Process context, in a workqueue, with no lock held; may sleep.
+ */
+static inline void kofi_cq_notify_claimed(struct kofi_cq *cq)
+{
+	kofi_notify_claimed(&cq->notifier);
 }
 
 /* cntr.c */

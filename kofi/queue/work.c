@@ -36,14 +36,20 @@ bool kofi_in_handler(void)
 }
 EXPORT_SYMBOL_NS_GPL(kofi_in_handler, KOFI_PROVIDER);
 
-/*
- * Call the handler once. If entries came meanwhile, queue the work item for the next call,
+/**
+ * kofi_notify_claimed() - call the handler of a queue after kofi_notify_claim() returned true
+ * @notifier: the queue's notifier
+ *
+ * Calls the handler once. If entries came meanwhile, queues the work item for the next call,
  * so that a provider's worker isn't held up by other sources of the queue.
+ *
+ * Context: Process context, in a workqueue, with no lock held; may sleep.
  */
-static void kofi_notifier_run(struct kofi_notifier *notifier)
+void kofi_notify_claimed(struct kofi_notifier *notifier)
 {
 	bool again;
 
+	might_sleep();
 	WRITE_ONCE(notifier->runner, current);
 	notifier->call(notifier);
 	WRITE_ONCE(notifier->runner, NULL);
@@ -58,11 +64,12 @@ static void kofi_notifier_run(struct kofi_notifier *notifier)
 	if (again)
 		queue_work(kofi_wq, &notifier->work);
 }
+EXPORT_SYMBOL_NS_GPL(kofi_notify_claimed, KOFI_PROVIDER);
 
 /* Work function of kofi_notifier_init(). */
 void kofi_notifier_work(struct work_struct *work)
 {
-	kofi_notifier_run(container_of(work, struct kofi_notifier, work));
+	kofi_notify_claimed(container_of(work, struct kofi_notifier, work));
 }
 
 /* Function part of kofi_notifier_init(). */
@@ -109,9 +116,18 @@ void kofi_notifier_fini(struct kofi_notifier *notifier)
 	spin_unlock(&kofi_notifiers_lock);
 }
 
-/* Wake sleepers. Return: true if the caller must call the handler or queue the work. */
-static __always_inline bool kofi_notifier_claim(struct kofi_notifier *notifier,
-						bool unarmed)
+/**
+ * kofi_notify_claim() - wake sleepers, and claim the call of the handler
+ * @notifier: the queue's notifier
+ * @unarmed: call the handler even if the queue isn't armed
+ *
+ * A queue that is being closed waits for the call of the handler. So a provider may claim queues
+ * under a lock that keeps them open, and call their handlers after it has released the lock.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: true if the caller must call kofi_notify_claimed(), or queue the work.
+ */
+bool kofi_notify_claim(struct kofi_notifier *notifier, bool unarmed)
 {
 	bool run = false;
 
@@ -129,6 +145,7 @@ static __always_inline bool kofi_notifier_claim(struct kofi_notifier *notifier,
 	spin_unlock_bh(notifier->lock);
 	return run;
 }
+EXPORT_SYMBOL_NS_GPL(kofi_notify_claim, KOFI_PROVIDER);
 
 /**
  * kofi_notify() - notify the reader of a queue of new entries
@@ -143,10 +160,10 @@ static __always_inline bool kofi_notifier_claim(struct kofi_notifier *notifier,
 void kofi_notify(struct kofi_notifier *notifier, bool in_worker)
 {
 	might_sleep_if(in_worker);
-	if (!kofi_notifier_claim(notifier, false))
+	if (!kofi_notify_claim(notifier, false))
 		return;
 	if (in_worker)
-		kofi_notifier_run(notifier);
+		kofi_notify_claimed(notifier);
 	else
 		queue_work(kofi_wq, &notifier->work);
 }
@@ -163,7 +180,7 @@ EXPORT_SYMBOL_NS_GPL(kofi_notify, KOFI_PROVIDER);
  */
 void kofi_notify_room(struct kofi_notifier *notifier)
 {
-	if (kofi_notifier_claim(notifier, true))
+	if (kofi_notify_claim(notifier, true))
 		queue_work(kofi_wq, &notifier->work);
 }
 

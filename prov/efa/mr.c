@@ -166,6 +166,8 @@ static bool kefa_mr_is_still(struct kefa_mr *mr)
 	bool still;
 
 	spin_lock_bh(kefa_mr_lock(mr));
+	if (!mr->ep && (mr->state == KEFA_MR_REGISTERING || mr->state == KEFA_MR_INVALIDATING))
+		kefa_mrq_catch_up(&mr->dom->mrq);
 	still = mr->state == KEFA_MR_IDLE || mr->state == KEFA_MR_VALID;
 	spin_unlock_bh(kefa_mr_lock(mr));
 	return still;

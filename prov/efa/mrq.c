@@ -9,10 +9,18 @@
 #include "mr.h"
 #include "trace.h"
 
+static void kefa_mrq_wake(struct kefa_mrq *mrq)
+{
+	if (wq_has_sleeper(&mrq->room))
+		wake_up_all(&mrq->room);
+}
+
+/* The worker may be in a handler that waits for a task that waits for room: wake that as well. */
 static void kefa_mrq_event(void *arg)
 {
 	struct kefa_mrq *mrq = arg;
 
+	kefa_mrq_wake(mrq);
 	queue_work(kefa_wq, &mrq->work);
 }
 
@@ -68,14 +76,20 @@ static struct kefa_mr *kefa_mrq_take(struct kefa_mrq *mrq, u64 id)
 
 /*
  * Notify the reader of a completion queue that was written to. The lock must be held, because
- * after it is released regions and queues may be closed.
+ * after it is released regions and queues may be closed, except for queues that are claimed.
  */
 static void kefa_mrq_notify(struct kefa_mrq *mrq)
 {
+	struct kofi_cq *cq = mrq->untold;
+
 	lockdep_assert_held(&mrq->lock);
-	if (mrq->untold)
-		kofi_cq_notify(mrq->untold);
+	if (!cq)
+		return;
 	mrq->untold = NULL;
+	if (!mrq->serving)
+		kofi_cq_notify(cq);
+	else if (kofi_cq_claim(cq))
+		mrq->claimed[mrq->nclaimed++] = cq;
 }
 
 /* Note that a queue was written to, and notify its reader once for several completions. */
@@ -204,7 +218,7 @@ void kefa_mrq_revoked(struct kefa_mr *mr, int err)
 	else
 		kefa_mr_over(mrq, mr);
 	spin_unlock_bh(&mrq->lock);
-	wake_up_all(&mrq->room);
+	kefa_mrq_wake(mrq);
 }
 
 /**
@@ -226,7 +240,7 @@ void kefa_mrq_unread(struct kefa_mr *mr)
 	}
 	spin_unlock_bh(&mrq->lock);
 	if (late)
-		wake_up_all(&mrq->room);
+		kefa_mrq_wake(mrq);
 }
 
 /* Notify all ULPs whose posts were refused, because there may be slots or DMA space. */
@@ -323,19 +337,67 @@ static unsigned int kefa_mrq_poll(struct kefa_mrq *mrq)
 	return n;
 }
 
+/*
+ * Poll one batch, and call handlers before the queue is armed: completions that arrive meanwhile
+ * need no event. Each batch has at most as many claims as completions. Return: whether there may
+ * be more completions; if not, the queue is armed.
+ */
+static bool kefa_mrq_serve(struct kefa_mrq *mrq)
+{
+	bool more = false;
+	unsigned int i;
+
+	spin_lock_bh(&mrq->lock);
+	mrq->nclaimed = 0;
+	if (mrq->open) {
+		mrq->serving = true;
+		more = kefa_mrq_poll(mrq);
+		mrq->serving = false;
+		if (!more)
+			more = kefa_hw_arm(&mrq->hq) > 0;
+	}
+	spin_unlock_bh(&mrq->lock);
+	kefa_mrq_wake(mrq);
+	for (i = 0; i < mrq->nclaimed; i++)
+		kofi_cq_notify_claimed(mrq->claimed[i]);
+	return more;
+}
+
 static void kefa_mrq_work(struct work_struct *work)
 {
 	struct kefa_mrq *mrq = container_of(work, struct kefa_mrq, work);
-	bool again = false;
+	bool more = true;
+	int i;
 
-	spin_lock_bh(&mrq->lock);
-	if (mrq->open)
-		again = kefa_mrq_poll(mrq) || kefa_hw_arm(&mrq->hq) > 0;
-	spin_unlock_bh(&mrq->lock);
-	wake_up_all(&mrq->room);
-	/* Queue the work again instead of looping, so that other work can run. */
-	if (again)
+	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH && more; i++)
+		more = kefa_mrq_serve(mrq);
+	/* Queue the work again instead of looping, so that other work of this CPU can run. */
+	if (more)
 		queue_work(kefa_wq, work);
+}
+
+/**
+ * kefa_mrq_catch_up() - process all completions for a task that waits
+ * @mrq: the queue pair
+ *
+ * Tasks that wait in kefa_mrq.room do so themselves, so that they needn't wait for handlers that
+ * the worker calls.
+ *
+ * Context: Process or softirq context, under kefa_mrq.lock. The next completion raises an event,
+ * which wakes the task.
+ */
+void kefa_mrq_catch_up(struct kefa_mrq *mrq)
+{
+	int i;
+
+	lockdep_assert_held(&mrq->lock);
+	if (!mrq->open)
+		return;
+	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH; i++)
+		if (!kefa_mrq_poll(mrq) && kefa_hw_arm(&mrq->hq) <= 0)
+			return;
+	/* Let other tasks take the lock. */
+	queue_work(kefa_wq, &mrq->work);
 }
 
 static void kefa_mrq_look_again(struct kefa_mrq *mrq)
@@ -382,7 +444,7 @@ static void kefa_mrq_watch(struct work_struct *work)
 	busy = mrq->depth - mrq->nfree;
 	done = mrq->gen - busy;
 	spin_unlock_bh(&mrq->lock);
-	wake_up_all(&mrq->room);
+	kefa_mrq_wake(mrq);
 
 	kefa_dev_lock(dom->dev);
 	list_for_each_entry(ep, &dom->eps, list) {
@@ -432,7 +494,7 @@ static int kefa_mrq_post(struct kefa_mrq *mrq, struct kefa_mr *mr)
 }
 
 /**
- * kefa_mrq_room() - check whether to try a post
+ * kefa_mrq_room() - check whether to try a post, for a task that waits in kefa_mrq.room
  * @mrq: the queue pair
  *
  * Context: Process context; doesn't sleep.
@@ -444,6 +506,8 @@ int kefa_mrq_room(struct kefa_mrq *mrq)
 	int room;
 
 	spin_lock_bh(&mrq->lock);
+	if (!mrq->nfree)
+		kefa_mrq_catch_up(mrq);
 	room = !mrq->open || mrq->nfree;
 	spin_unlock_bh(&mrq->lock);
 	return room;
@@ -611,5 +675,5 @@ void kefa_mrq_fail_all(struct kefa_domain *dom)
 	}
 	kefa_mrq_notify(mrq);
 	spin_unlock_bh(&mrq->lock);
-	wake_up_all(&mrq->room);
+	kefa_mrq_wake(mrq);
 }

@@ -39,8 +39,12 @@ enum {
  * @late: regions that were invalidated, or destroyed instead, and whose memory the device still
  *	writes to for peers
  * @untold: a completion queue that was written to and whose reader wasn't notified
+ * @serving: the worker polls, and will call handlers
+ * @nclaimed: number of @claimed
+ * @claimed: completion queues whose handlers the worker must call. Their claims keep them open,
+ *	so the worker reads the array without the lock. Only the worker changes it
  * @room: tasks that wait for a slot or for a region
- * @work: polls
+ * @work: polls and calls handlers
  * @revoke: destroys regions whose invalidation failed, and replaces them
  * @map_retry: notifies ULPs some time after a post failed for lack of DMA space
  * @watch: checks whether registrations complete
@@ -62,6 +66,9 @@ struct kefa_mrq {
 	struct list_head	wanting;
 	struct list_head	late;
 	struct kofi_cq		*untold;
+	bool			serving;
+	unsigned int		nclaimed;
+	struct kofi_cq		*claimed[KEFA_POLL_BATCH];
 	wait_queue_head_t	room;
 	struct work_struct	work;
 	struct work_struct	revoke;
@@ -92,6 +99,7 @@ int kefa_mrq_reg(struct kefa_mr *mr, u64 access);
 int kefa_mrq_inval(struct kefa_mr *mr);
 void kefa_mrq_revoked(struct kefa_mr *mr, int err);
 void kefa_mrq_unread(struct kefa_mr *mr);
+void kefa_mrq_catch_up(struct kefa_mrq *mrq);
 int kefa_mrq_room(struct kefa_mrq *mrq);
 void kefa_mrq_again(struct kefa_mr *mr, bool dma);
 void kefa_mrq_want_region(struct kefa_mr *mr);
