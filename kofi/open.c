@@ -388,8 +388,8 @@ static bool kofi_sends_to(const struct kofi_node *ep, const struct kofi_node *cq
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EINVAL, also for an endpoint whose sends complete in another queue,
- * -FI_EDOMAIN for a completion queue or an endpoint of another domain, -FI_ENOCQ without a
- * queue, -EMSGSIZE for more pages than a region can hold, -FI_ENOMR when all regions are
+ * -FI_EDOMAIN for a completion queue or an endpoint of another domain, -FI_EBADFLAGS, -FI_ENOCQ
+ * without a queue, -EMSGSIZE for more pages than a region can hold, -FI_ENOMR when all regions are
  * taken, -EOPNOTSUPP, -EDEADLK, -ENOMEM, -ENODEV.
  */
 int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
@@ -402,6 +402,8 @@ int fi_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
 	if (!domain || !attr || !mr || !attr->max_pages || !attr->access ||
 	    attr->access & ~FI_MR_ACCESS)
 		return -EINVAL;
+	if (attr->flags & ~FI_RETIRE)
+		return -FI_EBADFLAGS;
 	ret = kofi_enter(&domain->fid, FI_CLASS_DOMAIN);
 	if (!ret)
 		ret = attr->cq ? kofi_enter(&attr->cq->fid, FI_CLASS_CQ) :

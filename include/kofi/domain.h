@@ -194,12 +194,18 @@ struct fi_mr_attr {
  *	share one queue of the device. The endpoint's sends must complete in @cq as well.
  *	Registrations take room as sends do, and the endpoint can't be closed before the region.
  *	A provider may ignore @ep
+ * @flags: FI_RETIRE to have fi_close() see to it that the region's keys don't come back with the
+ *	next regions, for a ULP that can't tell that peers have finished with them; or 0. Over EFA
+ *	that destroys the device's region, which takes a command, and the next one takes another.
+ *	Without it the provider keeps the device's region for others, and a key is valid again after
+ *	16 registrations
  */
 struct fi_mr_alloc_attr {
 	size_t		max_pages;
 	u64		access;
 	struct fid_cq	*cq;
 	struct fid_ep	*ep;
+	u64		flags;
 };
 
 /**

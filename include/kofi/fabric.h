@@ -80,6 +80,7 @@ struct kofi_node;
 #define FI_DISCARD		BIT_ULL(58)	/* fi_trecvmsg() */
 #define FI_CLAIM		BIT_ULL(59)	/* fi_trecvmsg() */
 #define FI_DEVICE_EVENTS	BIT_ULL(60)	/* fi_eq_open(), kernel only */
+#define FI_RETIRE		BIT_ULL(60)	/* fi_mr_alloc(), kernel only */
 
 /* Mode bits: requirements of a provider on its caller. See struct fi_context. */
 #define FI_CONTEXT		BIT_ULL(59)

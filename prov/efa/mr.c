@@ -364,7 +364,10 @@ static void kefa_mr_release(struct kefa_mr *mr)
 	list_del_init(&mr->wanting);
 	spin_unlock_bh(&mrq->lock);
 	kefa_mr_unpublish(mr);
-	if (mr->fr)
+	/* If the device refuses to destroy it, its key isn't given to another region either. */
+	if (mr->fr && mr->retire)
+		kefa_pool_drop(dom, mr->fr);
+	else if (mr->fr)
 		kefa_pool_put(dom, mr->fr);
 	mr->fr = NULL;
 	spin_lock_bh(&mrq->lock);
@@ -735,6 +738,7 @@ int kefa_mr_alloc(struct fid_domain *domain,
 	new->mr_fid.ops = &kefa_mr_ops;
 	new->cq = container_of(attr->cq, struct kofi_cq, cq_fid);
 	new->ep = ep;
+	new->retire = attr->flags & FI_RETIRE;
 	ret = kefa_mr_ends_alloc(new) ?: kefa_mr_attach(new);
 	if (ret)
 		goto err_free;

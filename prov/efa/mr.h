@@ -59,6 +59,7 @@ enum kefa_mr_state {
  *	and not replaced; changed under kefa_dev.lock
  * @exposed: peers may still reach memory that was registered; changed under kefa_dev.lock
  * @op: outstanding operation of a region with an endpoint; under kefa_ep.lock
+ * @retire: fi_close() destroys the device's region
  * @closing: fi_close() waits for the outstanding request; under kefa_ep.lock
  * @state: enum kefa_mr_state; under kefa_mr_lock()
  * @err: positive errno of the last completion, or of one that waits in kefa_mrq.late; under
@@ -100,6 +101,7 @@ struct kefa_mr {
 	struct kofi_cq		*cq;
 	struct kefa_frmr	*fr;
 	bool			exposed;
+	bool			retire;
 	bool			closing;
 	struct kefa_op		*op;
 	enum kefa_mr_state	state;

@@ -343,7 +343,9 @@ static void mr_alloc_args(struct kunit *test)
 	BAD(-FI_EDOMAIN, cq, kofi_fake_cq(test, other, NULL));
 	BAD(-EINVAL, ep, (struct fid_ep *)s->set.cntr);
 	BAD(-FI_EDOMAIN, ep, kofi_fake_ep(test, s->fake, other));
+	BAD(-FI_EBADFLAGS, flags, FI_RETIRE << 1);
 #undef BAD
+	attr.flags = FI_RETIRE;
 	attr.ep = s->set.ep;
 	REFUSED(test, s->fake, FAKE_MR_ALLOC, -EINVAL,
 		fi_mr_alloc(domain, NULL, &mr, NULL));

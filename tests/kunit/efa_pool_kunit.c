@@ -113,6 +113,66 @@ static void pool_rest(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
+/* Return: the key. */
+static u32 post_reg(struct kunit *test, struct efa_scene *scene, struct fid_mr *mr)
+{
+	const struct kvec iov = { scene->buf, PAGE_SIZE };
+	const struct fi_mr_attr attr = {
+		.type = FI_MR_KVEC, .mr_iov = &iov, .iov_count = 1, .access = REMOTE,
+	};
+
+	KUNIT_ASSERT_EQ(test, fi_mr_post_reg(mr, &attr, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 0);
+	return fi_mr_key(mr);
+}
+
+/* The same, and invalidate it. */
+static u32 key_of(struct kunit *test, struct efa_scene *scene, struct fid_mr *mr)
+{
+	u32 key = post_reg(test, scene, mr);
+
+	KUNIT_ASSERT_EQ(test, fi_mr_post_inval(mr, FI_COMPLETION, NULL), 0);
+	efa_expect_done(test, scene, 0);
+	return key;
+}
+
+/* A region that retires isn't reused, so its keys don't come back, however many follow. */
+static void pool_retires(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_mr_alloc_attr attr = {
+		.max_pages = 1, .access = REMOTE, .cq = scene->cq, .flags = FI_RETIRE,
+	};
+	struct efake *fake = scene->fake;
+	u32 i, retired, same = 0;
+	struct fid_mr *mr;
+
+	KUNIT_ASSERT_EQ(test, fi_mr_alloc(scene->domain, &attr, &mr, NULL), 0);
+	retired = key_of(test, scene, mr);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	KUNIT_EXPECT_EQ(test, efake_calls(fake, EFAKE_MR_DESTROY), 1);
+	KUNIT_EXPECT_EQ(test, fake->mrs, 0);
+	attr.flags = 0;
+	for (i = 0; i < 2 * GENERATIONS * GENERATIONS; i++) {
+		KUNIT_ASSERT_EQ(test, fi_mr_alloc(scene->domain, &attr, &mr, NULL), 0);
+		same += key_of(test, scene, mr) == retired;
+		KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	}
+	KUNIT_EXPECT_EQ(test, same, 0);
+	KUNIT_EXPECT_EQ(test, efake_calls(fake, EFAKE_MR_DESTROY), 1);
+	/* One that is closed while it is valid, and one that the device doesn't destroy. */
+	attr.flags = FI_RETIRE;
+	KUNIT_ASSERT_EQ(test, fi_mr_alloc(scene->domain, &attr, &mr, NULL), 0);
+	retired = post_reg(test, scene, mr);
+	fake->refusal = -EINVAL;
+	fake->refuse = BIT(EFAKE_MR_DESTROY);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	fake->refuse = 0;
+	KUNIT_EXPECT_FALSE(test, efake_valid(fake, retired));
+	KUNIT_EXPECT_EQ(test, dom_of(scene)->nfrmrs, GENERATIONS - 1);
+	KUNIT_EXPECT_EQ(test, dom_of(scene)->nidle[4], GENERATIONS - 1);
+}
+
 static void pool_full(struct kunit *test)
 {
 	static struct fid_mr *mr[EFAKE_MAX_MR];
@@ -304,6 +364,7 @@ static struct kunit_case pool_cases[] = {
 	KUNIT_CASE(list_ends),
 	KUNIT_CASE(pool_orders),
 	KUNIT_CASE(pool_rest),
+	KUNIT_CASE(pool_retires),
 	KUNIT_CASE(pool_full),
 	KUNIT_CASE(pool_asked_for),
 	KUNIT_CASE(pool_asked_too_much),
