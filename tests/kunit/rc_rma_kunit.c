@@ -174,6 +174,25 @@ static void rma_read_waits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, memcmp(rc->a.memory, rc->a.memory + 8192, 5000), 0);
 }
 
+/* End a region's registration, whether or not it has a grant. */
+static void ends(struct krc_mr *mr)
+{
+	rc_inval(&rc->b, 3, rc_key(mr));
+	if (rc->b.ntodo)
+		rc_grant_end(&rc->b, 0, 0);
+	flush_delayed_work(&rc->b.q.grants_work);
+}
+
+/* As all of the following are, but for one thing. */
+static void is_granted(struct kunit *test, struct krc_mr *mr)
+{
+	rc_reg(&rc->b, 4, mr, IOVA, PAGE_SIZE, WRITES);
+	KUNIT_ASSERT_EQ(test, rc->b.ntodo, 1U);
+	rc_grant_end(&rc->b, 0, 0);
+	KUNIT_EXPECT_NOT_NULL(test, mr->grant);
+	ends(mr);
+}
+
 /* By datagrams: without a grant, of a peer that can't write, of a short region, for a sink. */
 static void rma_not_granted(struct kunit *test)
 {
@@ -194,18 +213,22 @@ static void rma_not_granted(struct kunit *test)
 	rc->b.q.grants_max = 4;
 	mod_delayed_work(krc_grant_wq, &rc->b.q.grants_work, 0);
 	flush_delayed_work(&rc->b.q.grants_work);
-	rc_inval(&rc->b, 3, rc_key(mr));
+	ends(mr);
+	is_granted(test, mr);
 	rc_reg(&rc->b, 4, mr, IOVA, PAGE_SIZE - 1, WRITES);
 	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
-	rc_inval(&rc->b, 3, rc_key(mr));
+	ends(mr);
+	is_granted(test, mr);
 	rc_reg(&rc->b, 4, mr, IOVA, LEN, KRC_ACCESS_REMOTE_READ);
 	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
-	rc_inval(&rc->b, 3, rc_key(mr));
+	ends(mr);
+	is_granted(test, mr);
 	rc->b.c.can_grant = false;
 	rc_reg(&rc->b, 4, mr, IOVA, LEN, WRITES);
 	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
 	rc->b.c.can_grant = true;
-	rc_inval(&rc->b, 3, rc_key(mr));
+	ends(mr);
+	is_granted(test, mr);
 	/* The request that reads into the region is posted with its registration. */
 	spin_lock_irq(&rc->b.c.lock);
 	*krc_sq_next(&rc->b.c) = (struct krc_swr) {
@@ -223,6 +246,7 @@ static void rma_not_granted(struct kunit *test)
 	krc_conn_push(&rc->b.c);
 	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
 	KUNIT_EXPECT_NULL(test, mr->grant);
+	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_VALID);
 }
 
 /* b lets a read and write. Return: true if a's device may write. */
@@ -247,6 +271,7 @@ static void lets_no_more(struct krc_mr *mr)
 	rc_inval(&rc->b, 102, rc_key(mr));
 	if (rc->b.ntodo)
 		rc_grant_end(&rc->b, 0, 0);
+	flush_delayed_work(&rc->b.q.grants_work);
 }
 
 /* Regions that the peer only reads have no grants after a while, until it writes. */
@@ -281,6 +306,123 @@ static void rma_only_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc->a.stops + rc->b.stops, 0U);
 }
 
+/* A ULP invalidates by another connection, about whose peer that says nothing. */
+static void rma_read_by_other(struct kunit *test)
+{
+	struct rc_side *o;
+	struct krc_mr *mr;
+	unsigned int i;
+
+	rc_connect_rma(test, 1);
+	o = rc_another(test, &rc->b);
+	mr = rc_mr(test, &rc->b, rc->b.memory, RC_MR_PAGES);
+	for (i = 0; i < KRC_ONLY_READ; i++) {
+		KUNIT_EXPECT_TRUE(test, lets(test, mr));
+		rc_read(&rc->a, 1, rc->a.memory, 9000, rc_key(mr), IOVA);
+		rc_all();
+		rc_inval(o, 2, rc_key(mr));
+		KUNIT_ASSERT_EQ(test, rc->b.ntodo, 1U);
+		rc_grant_end(&rc->b, 0, 0);
+		flush_delayed_work(&rc->b.q.grants_work);
+	}
+	KUNIT_EXPECT_EQ(test, o->c.only_read, 0U);
+	KUNIT_EXPECT_EQ(test, o->n, KRC_ONLY_READ + 0U);
+}
+
+/*
+ * A ULP gives up a request, by invalidating its region, while the peer's device writes. The write
+ * may come when the device has repeated its key, but then that isn't valid for other memory.
+ */
+static void rma_late_write(struct kunit *test)
+{
+	u8 *memory = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
+	struct krc_mr *mr, *other;
+	struct rc_side *o;
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, memory);
+	rc_connect_rma(test, 1);
+	o = rc_another(test, &rc->b);
+	o->c.can_grant = true;
+	mr = asks(test, NULL);
+	rc_grant_end(&rc->b, 0, 0);
+	rc_all();
+	rc_write(&rc->a, 1, rc->a.memory, 5000, rc_key(mr), IOVA);
+	KUNIT_ASSERT_EQ(test, rc->a.nwriting, 1U);
+	ends(mr);
+	other = rc_mr(test, &rc->b, memory, 2);
+	memset(memory, 0x5a, 2 * PAGE_SIZE);
+	for (i = 1; i <= RC_KEYS; i++) {
+		KUNIT_ASSERT_EQ(test, rc_reg(o, i, other, IOVA, 5000, WRITES), 0);
+		KUNIT_ASSERT_EQ(test, rc->b.ntodo, 1U);
+		rc_grant_end(&rc->b, 0, 0);
+		KUNIT_ASSERT_NOT_NULL(test, other->grant);
+		KUNIT_EXPECT_NE(test, other->grant->key, rc->a.writing[0]->rma.iov.key);
+		if (i == RC_KEYS)
+			break;
+		rc_inval(o, i, rc_key(other));
+		rc_grant_end(&rc->b, 0, 0);
+		flush_delayed_work(&rc->b.q.grants_work);
+	}
+	/* It was used for as long as that was safe. */
+	KUNIT_EXPECT_EQ(test, rc->b.nopened, 2U);
+	rc->a.n = 0;
+	rc_write_end(&rc->a, 0, 0);
+	krc_wait_flushed(&rc->a.c);
+	RC_EXPECT(test, &rc->a, 0, 1, -EIO);
+	KUNIT_EXPECT_NULL(test, memchr_inv(memory, 0x5a, 2 * PAGE_SIZE));
+}
+
+/* A peer that invalidates has finished, so a grant is used as often as there are requests. */
+static void rma_used_again(struct kunit *test)
+{
+	struct krc_mr *mr = NULL;
+	unsigned int i;
+
+	rc_connect_rma(test, 1);
+	for (i = 0; i < 3 * RC_KEYS; i++) {
+		rc->a.n = 0;
+		rc->b.n = 0;
+		mr = asks(test, mr);
+		KUNIT_ASSERT_EQ(test, rc->b.ntodo, 1U);
+		rc_grant_end(&rc->b, 0, 0);
+		rc_all();
+		rc_write(&rc->a, 1, rc->a.memory + i, 5000, rc_key(mr), IOVA);
+		rc_send_inv(&rc->a, 2, rc->a.memory, 16, rc_key(mr));
+		KUNIT_ASSERT_EQ(test, rc->a.nwriting, 1U);
+		rc_write_end(&rc->a, 0, 0);
+		rc_all();
+		rc_grant_end(&rc->b, 0, 0);
+		RC_EXPECT(test, &rc->b, 2, 200, 0);
+		KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory + i, 5000), 0);
+	}
+	KUNIT_EXPECT_EQ(test, rc->b.nopened, 1U);
+}
+
+/* Others have all regions of the device. When they give some back, there are grants. */
+static void rma_no_regions(struct kunit *test)
+{
+	struct krc_mr *mr;
+	unsigned int opens;
+
+	rc->b.open_err = -FI_ENOMR;
+	rc_connect_rma(test, 2);
+	opens = rc->b.opens;
+	KUNIT_EXPECT_GT(test, opens, 0U);
+	mr = asks(test, NULL);
+	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
+	ends(mr);
+	rc->b.open_err = 0;
+	/* A request doesn't have it try again at once. */
+	asks(test, mr);
+	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
+	KUNIT_EXPECT_EQ(test, rc->b.opens, opens + 1);
+	KUNIT_EXPECT_TRUE(test, delayed_work_pending(&rc->b.q.grants_work));
+	ends(mr);
+	KUNIT_EXPECT_EQ(test, rc->b.ngrants, 2U);
+	is_granted(test, mr);
+}
+
 /* The device refuses the memory: the registration succeeds, and data comes by datagrams. */
 static void rma_refused(struct kunit *test)
 {
@@ -308,7 +450,7 @@ static void rma_refused(struct kunit *test)
 		RC_EXPECT(test, &rc->b, 2, 200, 0);
 	}
 	/* After an error of the device, the grant isn't used again. */
-	KUNIT_EXPECT_NULL(test, rc->b.opened[0].g);
+	KUNIT_EXPECT_EQ(test, rc->b.nopened, 2U);
 	KUNIT_EXPECT_EQ(test, rc->b.stops, 0U);
 }
 
@@ -526,6 +668,7 @@ static void rma_inval_fails(struct kunit *test)
 	struct krc_mr *mr = granted(test);
 
 	rc_inval(&rc->b, 1, rc_key(mr));
+	rc->b.gone = true;
 	rc_grant_end(&rc->b, 0, -EIO);
 	KUNIT_EXPECT_EQ(test, rc->b.lost, 1U);
 	flush_delayed_work(&rc->b.q.grants_work);
@@ -536,27 +679,90 @@ static void rma_inval_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_FREE);
 }
 
+static void grants_work(void)
+{
+	mod_delayed_work(krc_grant_wq, &rc->b.q.grants_work, 0);
+	flush_delayed_work(&rc->b.q.grants_work);
+}
+
 /* Not even that: the request never ends, nor does the connection, until the device was reset. */
 static void rma_stuck(struct kunit *test)
 {
-	struct krc_mr *mr = granted(test);
+	struct krc_mr *mr = granted(test), *other;
+	u64 counted;
+	unsigned int said;
 
-	rc->b.close_err = -EIO;
-	rc->b.closes_fail = 1;
-	rc_inval(&rc->b, 1, rc_key(mr));
+	other = rc_mr(test, &rc->b, rc->b.memory, 2);
+	rc_reg(&rc->b, 1, other, IOVA, 5000, WRITES);
+	rc_grant_end(&rc->b, 0, 0);
+	rc->b.n = 0;
+	rc_inval(&rc->b, 2, rc_key(mr));
+	rc_inval(&rc->b, 3, rc_key(other));
 	rc_grant_end(&rc->b, 0, -EIO);
-	flush_delayed_work(&rc->b.q.grants_work);
-	KUNIT_EXPECT_EQ(test, rc->b.closes_fail, 0U);
+	rc_grant_end(&rc->b, 0, -EIO);
+	grants_work();
 	krc_stop(&rc->b.c, KRC_BY_REMOVAL, -ENODEV);
 	a_while();
 	KUNIT_EXPECT_FALSE(test, flushed(&rc->b));
 	KUNIT_EXPECT_EQ(test, rc->b.n, 0U);
 	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_INVALIDATING);
 	KUNIT_EXPECT_TRUE(test, rc_reaches(&rc->b, mr));
-	mod_delayed_work(krc_grant_wq, &rc->b.q.grants_work, 0);
+	/* The log is told once for both. */
+	said = rc->b.stucks;
+	counted = atomic64_read(&krc_counts[KRC_COUNT_STUCK]);
+	grants_work();
+	KUNIT_EXPECT_EQ(test, rc->b.stucks, said + 1);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&krc_counts[KRC_COUNT_STUCK]), counted + 2);
+	rc->b.gone = true;
+	rc->b.close_err = -EBUSY;
+	rc->b.closes_fail = 1;
+	grants_work();
+	KUNIT_EXPECT_FALSE(test, flushed(&rc->b));
+	grants_work();
 	krc_wait_flushed(&rc->b.c);
 	KUNIT_EXPECT_FALSE(test, rc_reaches(&rc->b, mr));
-	RC_EXPECT(test, &rc->b, 0, 1, 0);
+	RC_EXPECT(test, &rc->b, 0, 2, 0);
+	RC_EXPECT(test, &rc->b, 1, 3, 0);
+}
+
+/*
+ * The device is removed and doesn't let go of the memory. Its driver resets it after that, so the
+ * request ends when this took place. The same for a registration: it may have been carried out.
+ */
+static void rma_removed(struct kunit *test, bool registering)
+{
+	struct krc_mr *mr;
+
+	rc_connect_rma(test, 4);
+	mr = asks(test, NULL);
+	if (!registering) {
+		rc_grant_end(&rc->b, 0, 0);
+		rc_all();
+		rc_inval(&rc->b, 1, rc_key(mr));
+	}
+	krc_reset_ms = KOFI_NEVER_MS;
+	rc->b.gone = true;
+	rc_grant_end(&rc->b, 0, -EIO);
+	krc_stop(&rc->b.c, KRC_BY_REMOVAL, -ENODEV);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(mr->state) == KRC_MR_INVALIDATING));
+	grants_work();
+	a_while();
+	grants_work();
+	KUNIT_EXPECT_FALSE(test, flushed(&rc->b));
+	krc_reset_ms = 0;
+	grants_work();
+	krc_wait_flushed(&rc->b.c);
+	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_FREE);
+}
+
+static void rma_removed_registering(struct kunit *test)
+{
+	rma_removed(test, true);
+}
+
+static void rma_removed_invalidating(struct kunit *test)
+{
+	rma_removed(test, false);
 }
 
 /* The device never answers: it is given up after a time. */
@@ -609,6 +815,8 @@ static void rma_nth_fails(struct kunit *test)
 	struct krc_mr *mr = NULL;
 
 	rc_connect_rma(test, 2);
+	/* One that doesn't invalidate is reset. */
+	rc->b.gone = f->err == -EIO;
 	for (round = 0; round < 3; round++) {
 		rc->a.n = 0;
 		rc->b.n = 0;
@@ -641,6 +849,10 @@ static struct kunit_case rma_cases[] = {
 	KUNIT_CASE(rma_read_waits),
 	KUNIT_CASE(rma_not_granted),
 	KUNIT_CASE(rma_only_read),
+	KUNIT_CASE(rma_read_by_other),
+	KUNIT_CASE(rma_late_write),
+	KUNIT_CASE(rma_used_again),
+	KUNIT_CASE(rma_no_regions),
 	KUNIT_CASE(rma_refused),
 	KUNIT_CASE(rma_many_keys),
 	KUNIT_CASE(rma_key_again),
@@ -653,6 +865,8 @@ static struct kunit_case rma_cases[] = {
 	KUNIT_CASE(rma_free_valid),
 	KUNIT_CASE(rma_inval_fails),
 	KUNIT_CASE(rma_stuck),
+	KUNIT_CASE(rma_removed_registering),
+	KUNIT_CASE(rma_removed_invalidating),
 	KUNIT_CASE(rma_inval_never_ends),
 	KUNIT_CASE_PARAM(rma_nth_fails, nth_gen_params),
 	{}

@@ -52,35 +52,55 @@ void krc_net_lost(struct krc_queue *q)
 
 /* --- the device's regions and writes --- */
 
-#define RC_BASE	0x7000000
+/* As on EFA: a generation before the number of the region. */
+#define RC_KEY_SHIFT	20
+#define RC_BASE		0x7000000ULL
 
-/* Each key is of one registration, so a late write reaches nothing. */
-static struct rc_region *region_of(struct krc_grant *g)
+static struct rc_region *region_of(const struct rc_side *s, const struct krc_grant *g)
 {
-	struct rc_side *s = container_of(g->queue, struct rc_side, q);
 	unsigned int i;
 
-	for (i = 0; i < s->nopened; i++)
+	for (i = 0; i < RC_GRANTS; i++)
 		if (s->opened[i].g == g)
-			return &s->opened[i];
+			return (struct rc_region *)&s->opened[i];
 	return NULL;
+}
+
+/* A registration has the next key of its region. */
+static void region_take_key(struct rc_region *r)
+{
+	u64 key = (r->key >> RC_KEY_SHIFT) + 1;
+
+	r->key = (key % RC_KEYS) << RC_KEY_SHIFT | (r->key & (BIT(RC_KEY_SHIFT) - 1));
 }
 
 int krc_net_open_grant(struct krc_grant *g)
 {
 	struct rc_side *s = container_of(g->queue, struct rc_side, q);
+	struct rc_region *r = region_of(s, NULL);
 
-	if (s->open_err || s->nopened == RC_GRANTS)
-		return s->open_err ?: -ENOSPC;
-	s->opened[s->nopened++] = (struct rc_region){ .g = g };
+	s->opens++;
+	if (s->open_err || !r)
+		return s->open_err ?: -FI_ENOMR;
+	*r = (struct rc_region){ .g = g, .key = ++s->nopened };
 	s->ngrants++;
 	return 0;
+}
+
+bool krc_net_gone(const struct krc_grant *g)
+{
+	return container_of(g->queue, struct rc_side, q)->gone;
+}
+
+void krc_net_stuck(struct krc_queue *q)
+{
+	container_of(q, struct rc_side, q)->stucks++;
 }
 
 int krc_net_close(struct krc_grant *g)
 {
 	struct rc_side *s = container_of(g->queue, struct rc_side, q);
-	struct rc_region *r = region_of(g);
+	struct rc_region *r = region_of(s, g);
 
 	if (s->closes_fail) {
 		s->closes_fail--;
@@ -130,15 +150,15 @@ void rc_grant_end(struct rc_side *s, unsigned int n, int err)
 
 	if (WARN_ON(!g))
 		return;
-	r = region_of(g);
+	r = region_of(s, g);
 	spin_lock_irq(&s->q.lock);
 	list_del_init(&g->list);
 	s->ntodo--;
 	spin_unlock_irq(&s->q.lock);
 	if (g->state == KRC_GRANT_REGISTERING) {
+		region_take_key(r);
 		if (!err) {
-			r->key = ++s->key;
-			r->base = RC_BASE + r->key * 0x100000;
+			r->base = RC_BASE;
 			r->map = g->mr->map;
 			memcpy(r->pages, g->mr->pages, g->mr->npages * sizeof(u64));
 			r->reachable = true;
@@ -158,7 +178,7 @@ bool rc_reaches(const struct rc_side *s, const struct krc_mr *mr)
 {
 	unsigned int i;
 
-	for (i = 0; i < s->nopened; i++)
+	for (i = 0; i < RC_GRANTS; i++)
 		if (s->opened[i].reachable && s->opened[i].pages[0] == mr->pages[0])
 			return true;
 	return false;
@@ -193,10 +213,10 @@ static int region_write(struct rc_side *s, const struct krc_swr *w)
 	unsigned int i;
 	u32 j;
 
-	for (r = s->opened; r < s->opened + s->nopened; r++)
+	for (r = s->opened; r < s->opened + RC_GRANTS; r++)
 		if (r->reachable && r->key == w->rma.iov.key)
 			break;
-	if (r == s->opened + s->nopened)
+	if (r == s->opened + RC_GRANTS)
 		return -EIO;
 	offset = w->rma.iov.addr - r->base;
 	if (offset > r->map.length || w->total > r->map.length - offset)
@@ -547,6 +567,7 @@ int rc_scene_init(struct kunit *test)
 	rc = kunit_kzalloc(test, sizeof(*rc), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, rc);
 	krc_revoke_ms = KOFI_NEVER_MS;
+	krc_reset_ms = 0;
 	side_init(test, &rc->a, &rc->b);
 	side_init(test, &rc->b, &rc->a);
 	memory = rc->a.memory;

@@ -17,6 +17,7 @@
 #define RC_MR_PAGES	16
 #define RC_OTHERS	8
 #define RC_GRANTS	8	/* that a device has */
+#define RC_KEYS		16	/* of a region of the device */
 
 /**
  * struct rc_done - a completion
@@ -54,16 +55,18 @@ struct rc_done {
  * @nsent: number of these
  * @total: number of all that were sent
  * @opened: grants of its device, and regions of the device that these have
- * @nopened: number of @opened, also of those that are closed
- * @ngrants: number of @opened that aren't
+ * @nopened: number of regions that the device has made, also of those that are closed
+ * @ngrants: number of grants
+ * @opens: attempts to open one
  * @open_err: result of opening another one
  * @close_err: result of closing one, as often as @closes_fail says
  * @closes_fail: number of closes that will fail
+ * @stucks: calls of krc_net_stuck()
+ * @gone: its device was removed
  * @todo: grants that wait for the device
  * @ntodo: number of these
  * @writing: writes that wait for the device
  * @nwriting: number of these
- * @key: number of registrations by the device
  * @bufs: all datagrams
  * @memory: memory of the ULP
  * @inited: @c is initialized
@@ -87,21 +90,23 @@ struct rc_side {
 	struct rc_region {
 		struct krc_grant	*g;
 		bool			reachable;	/* by its key */
-		u64			key;
+		u64			key;		/* repeats after RC_KEYS registrations */
 		u64			base;
 		struct krc_mr_map	map;
 		u64			pages[RC_MR_PAGES];
 	} opened[RC_GRANTS];
 	unsigned int		nopened;
 	unsigned int		ngrants;
+	unsigned int		opens;
 	int			open_err;
 	int			close_err;
 	unsigned int		closes_fail;
+	unsigned int		stucks;
+	bool			gone;
 	struct list_head	todo;
 	unsigned int		ntodo;
 	struct krc_swr		*writing[RC_SENDS];
 	unsigned int		nwriting;
-	u64			key;
 	struct krc_buf		*bufs;
 	u8			*memory;
 	bool			inited;

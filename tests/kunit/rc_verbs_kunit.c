@@ -53,9 +53,18 @@ void krc_net_grant(struct krc_grant *g)
 {
 }
 
+bool krc_net_gone(const struct krc_grant *g)
+{
+	return true;
+}
+
 int krc_net_close(struct krc_grant *g)
 {
 	return 0;
+}
+
+void krc_net_stuck(struct krc_queue *q)
+{
 }
 
 void krc_net_lost(struct krc_queue *q)

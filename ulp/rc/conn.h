@@ -475,7 +475,11 @@ enum krc_grant_state {
  * @mr: the region
  * @state: state, under krc_mr.lock
  * @drop: it isn't used again; under krc_mr.lock until it is over
- * @failed: the device has failed to invalidate. Used by one thread at a time
+ * @keys: registrations that it may still be used for; 0 if there is no limit. Under krc_mr.lock
+ *	while it has a region
+ * @failed: the device has failed to invalidate. Used by one thread at a time, as @gone and @since
+ * @gone: @failed, and the device is gone
+ * @since: with @gone, jiffies when that was noticed
  * @key: key for the peer's device, while it is valid
  * @base: address of the region's first byte for the peer's device
  * @op: of kofi_ulp
@@ -488,7 +492,10 @@ struct krc_grant {
 	struct krc_mr		*mr;
 	enum krc_grant_state	state;
 	bool			drop;
+	u8			keys;
 	bool			failed;
+	bool			gone;
+	unsigned long		since;
 	u64			key;
 	u64			base;
 	struct kulp_op		op;
@@ -508,6 +515,7 @@ struct krc_grant {
  * @grants_over: grants that are to be closed
  * @ngrants: number of all grants
  * @grants_max: most of these
+ * @grants_short: there were no regions for more; @grants_work tries again
  * @grants_work: closes grants, and makes some
  * @can_write: devices like this one write to each other's memory; constant, as what follows
  * @max_write: longest write of the device
@@ -528,6 +536,7 @@ struct krc_queue {
 	struct list_head	grants_over;
 	u32			ngrants;
 	u32			grants_max;
+	bool			grants_short;
 	struct delayed_work	grants_work;
 	bool			can_write;
 	size_t			max_write;
@@ -633,7 +642,7 @@ void krc_queue_feed(struct krc_queue *q);
 /* grant.c */
 
 bool krc_grant_begin(struct krc_conn *c, struct krc_mr *mr);
-void krc_grant_end(struct krc_grant *g, const struct krc_conn *by);
+void krc_grant_end(struct krc_grant *g, const struct krc_conn *by, bool finished);
 void krc_grants_go(struct krc_queue *q);
 void krc_granted(struct krc_grant *g, int err);
 void krc_grant_revoked(struct krc_grant *g, int err);
@@ -641,6 +650,7 @@ void krc_grants_init(struct krc_queue *q);
 void krc_grants_fini(struct krc_queue *q);
 
 extern unsigned int krc_rma_min;
+extern unsigned int krc_reset_ms;
 
 /* rx.c */
 
@@ -667,7 +677,9 @@ void krc_net_lost(struct krc_queue *q);
 void krc_net_write(struct krc_swr *w);
 int krc_net_open_grant(struct krc_grant *g);
 void krc_net_grant(struct krc_grant *g);
+bool krc_net_gone(const struct krc_grant *g);
 int krc_net_close(struct krc_grant *g);
+void krc_net_stuck(struct krc_queue *q);
 
 /* verbs.c and cm.c; tests have others. */
 

@@ -8,12 +8,15 @@
  * as good: the peer sends its data by datagrams. So it waits for nothing.
  *
  * The region has its grant until the device can't reach the memory any more: that is, until the
- * device has invalidated it; or, if that fails, until the grant is closed. A grant that ends before
- * its time, with the connection or the region, is closed and not used again, because a peer may try
- * its key later, and the device repeats keys after 16 registrations. But the provider keeps the
- * device's region for others, and a ULP's own invalidation doesn't tell that the peer has finished:
- * so a late write may find its key valid again, for other memory. Until that is excluded, the
- * parameter rma is off by default.
+ * device has invalidated it; or, if that fails, until the grant is closed.
+ *
+ * The device repeats the keys of a grant after KRC_GRANT_KEYS registrations. So none may become
+ * valid again while the peer can still use it. A peer that invalidates the region has finished, as
+ * a message is sent after the writes before it. Otherwise a write may come at any time:
+ * - A ULP that invalidates its region may have given up the request. Such a grant is used for as
+ *   long as its keys are new, and then closed.
+ * - A grant that ends with its connection or its region is closed at once.
+ * Closing destroys the device's region (FI_RETIRE), so that a late write fails.
  *
  * Registrations and invalidations are posted without locks, with interrupts on: a grant waits in
  * krc_queue.grants_todo for krc_grants_go().
@@ -26,8 +29,12 @@
 
 #define KRC_GRANTS_STEP		32	/* by which the pool of a queue grows */
 #define KRC_GRANTS_MAX		128
+#define KRC_GRANTS_RETRY_SECS	10	/* after which the pool tries again to grow */
+#define KRC_GRANT_KEYS		16	/* registrations after which a device repeats a key */
 
 unsigned int krc_rma_min = 8192;
+/* Time in which the driver resets a device that was removed. */
+unsigned int krc_reset_ms = 60000;
 
 /* The next grant of the pool; or NULL, and the pool grows. */
 static struct krc_grant *krc_grant_take(struct krc_queue *q)
@@ -38,9 +45,15 @@ static struct krc_grant *krc_grant_take(struct krc_queue *q)
 	g = list_first_entry_or_null(&q->grants, struct krc_grant, list);
 	if (g)
 		list_del(&g->list);
-	else if (q->ngrants < q->grants_max)
+	else if (q->ngrants < q->grants_max && !q->grants_short)
 		mod_delayed_work(krc_grant_wq, &q->grants_work, 0);
 	return g;
+}
+
+/* A registration takes a new key. With the last one that doesn't repeat, the grant is closed. */
+static void krc_grant_use_key(struct krc_grant *g)
+{
+	g->drop = g->keys && !--g->keys;
 }
 
 /**
@@ -63,8 +76,8 @@ bool krc_grant_begin(struct krc_conn *c, struct krc_mr *mr)
 	if (g) {
 		g->conn = c;
 		g->mr = mr;
-		g->drop = false;
 		g->failed = false;
+		krc_grant_use_key(g);
 		WRITE_ONCE(g->state, KRC_GRANT_REGISTERING);
 		list_add_tail(&g->list, &q->grants_todo);
 	}
@@ -87,19 +100,31 @@ static void krc_grant_invalidate(struct krc_grant *g)
 	spin_unlock(&q->lock);
 }
 
+/* It isn't used again. */
+static void krc_grant_drop(struct krc_grant *g)
+{
+	lockdep_assert_held(&g->mr->lock);
+	g->drop = true;
+}
+
 /**
  * krc_grant_end() - end a grant, because its region isn't valid any more
  * @g: the grant, whose region is locked
  * @by: the connection that runs next; or NULL: the caller calls krc_grants_go(), and the grant is
- *	closed, because the peer may not have finished with it
+ *	closed
+ * @finished: the peer has finished with it
  */
-void krc_grant_end(struct krc_grant *g, const struct krc_conn *by)
+void krc_grant_end(struct krc_grant *g, const struct krc_conn *by, bool finished)
 {
 	lockdep_assert_held(&g->mr->lock);
-	g->drop |= !by;
-	/* While it registers, krc_granted() follows. */
+	if (!by)
+		krc_grant_drop(g);
+	/* While it registers, krc_granted() follows, and the peer has no key. */
 	if (g->state != KRC_GRANT_VALID)
 		return;
+	/* One of them is spare. */
+	if (!finished && !g->keys)
+		g->keys = KRC_GRANT_KEYS - 2;
 	krc_grant_invalidate(g);
 	if (by && by != g->conn)
 		krc_conn_kick(g->conn);
@@ -181,12 +206,18 @@ static void krc_grant_release(struct krc_grant *g, bool again)
 static void krc_grant_fail(struct krc_grant *g)
 {
 	struct krc_queue *q = g->queue;
+	struct krc_mr *mr = g->mr;
 	unsigned long flags;
 
-	spin_lock_irqsave(&q->lock, flags);
-	g->drop = true;
+	/* Under RCU: the grant may be closed, and its region freed, as soon as it isn't locked. */
+	rcu_read_lock();
+	spin_lock_irqsave(&mr->lock, flags);
+	krc_grant_drop(g);
+	spin_lock(&q->lock);
 	krc_grant_put(q, g);
-	spin_unlock_irqrestore(&q->lock, flags);
+	spin_unlock(&q->lock);
+	spin_unlock_irqrestore(&mr->lock, flags);
+	rcu_read_unlock();
 }
 
 /* Memory that the device can't reach says nothing of the grant. Any other error does. */
@@ -195,6 +226,8 @@ static void krc_grant_refused(struct krc_grant *g, int err)
 	struct krc_conn *c = g->conn;
 
 	if (err != -EOPNOTSUPP && err != -EINVAL && err != -EMSGSIZE && err != -ECANCELED) {
+		/* It may have registered, and not have destroyed its region at its removal. */
+		g->failed = err == -EIO && krc_net_gone(g);
 		krc_grant_fail(g);
 		return;
 	}
@@ -274,6 +307,21 @@ static struct krc_grant *krc_grant_next_over(struct krc_queue *q)
 	return g;
 }
 
+/* Return: whether the peer's device may reach the memory of a grant that isn't invalidated. */
+static bool krc_grant_reaches(struct krc_grant *g)
+{
+	if (!g->failed)
+		return false;
+	if (!krc_net_gone(g))
+		return true;
+	/* Its driver resets it after all users have been told. */
+	if (!g->gone) {
+		g->gone = true;
+		g->since = jiffies;
+	}
+	return time_before(jiffies, g->since + msecs_to_jiffies(krc_reset_ms));
+}
+
 /*
  * Close a grant. If the device may still reach its memory, nobody may use that memory, so try again
  * later: when the device was reset. Return: true or false.
@@ -282,9 +330,8 @@ static bool krc_grant_close(struct krc_queue *q, struct krc_grant *g)
 {
 	struct krc_conn *c = g->conn;
 
-	if (krc_net_close(g)) {
+	if (krc_grant_reaches(g) || krc_net_close(g)) {
 		krc_count(KRC_COUNT_STUCK);
-		pr_err("kofi_rc: a device doesn't revoke a peer's access to memory, whose user waits: reset it\n");
 		return false;
 	}
 	if (c) {
@@ -301,7 +348,8 @@ static bool krc_grant_close(struct krc_queue *q, struct krc_grant *g)
 	return true;
 }
 
-static void krc_grants_close(struct krc_queue *q)
+/* Return: true if there are some that can't be closed yet. */
+static bool krc_grants_close(struct krc_queue *q)
 {
 	struct krc_grant *g;
 	LIST_HEAD(stuck);
@@ -310,11 +358,13 @@ static void krc_grants_close(struct krc_queue *q)
 		if (!krc_grant_close(q, g))
 			list_add(&g->list, &stuck);
 	if (list_empty(&stuck))
-		return;
+		return false;
+	/* Once for all of them. */
+	krc_net_stuck(q);
 	spin_lock_irq(&q->lock);
 	list_splice_tail(&stuck, &q->grants_over);
 	spin_unlock_irq(&q->lock);
-	queue_delayed_work(krc_grant_wq, &q->grants_work, KRC_STUCK_SECS * HZ);
+	return true;
 }
 
 /* Return: 0 or a negative errno. */
@@ -338,30 +388,39 @@ static int krc_grants_add(struct krc_queue *q)
 	return 0;
 }
 
-static void krc_grants_grow(struct krc_queue *q)
+/*
+ * Let the pool grow if it is empty. Others may have all regions of the device, and give some back.
+ * Return: true if it should try again later.
+ */
+static bool krc_grants_grow(struct krc_queue *q)
 {
+	bool empty = list_empty_careful(&q->grants), again = false;
 	unsigned int n;
 	int ret = 0;
 
-	if (!list_empty_careful(&q->grants))
-		return;
-	for (n = 0; n < KRC_GRANTS_STEP && READ_ONCE(q->ngrants) < q->grants_max && !ret; n++)
+	for (n = 0; empty && n < KRC_GRANTS_STEP && q->ngrants < q->grants_max && !ret; n++)
 		ret = krc_grants_add(q);
-	if (!ret || ret == -ENOMEM)
-		return;
-	/* The device has no more regions. */
 	spin_lock_irq(&q->lock);
-	q->grants_max = q->ngrants;
+	/* The device is gone, or has no such regions. */
+	if (ret == -ENODEV || ret == -EOPNOTSUPP || ret == -EMSGSIZE)
+		q->grants_max = q->ngrants;
+	else
+		again = ret;
+	q->grants_short = again;
 	spin_unlock_irq(&q->lock);
+	return again;
 }
 
 static void krc_grants_work(struct work_struct *work)
 {
 	struct krc_queue *q = container_of(to_delayed_work(work), struct krc_queue, grants_work);
 	unsigned int noio = memalloc_noio_save();
+	bool stuck = krc_grants_close(q);
+	bool again = krc_grants_grow(q);
 
-	krc_grants_close(q);
-	krc_grants_grow(q);
+	if (again || stuck)
+		queue_delayed_work(krc_grant_wq, &q->grants_work,
+				   (again ? KRC_GRANTS_RETRY_SECS : KRC_STUCK_SECS) * HZ);
 	memalloc_noio_restore(noio);
 }
 

@@ -82,7 +82,7 @@ static void krc_mr_freed(struct krc_mr *mr, const struct krc_conn *by)
 	struct krc_conn *waiter = mr->waiter;
 
 	lockdep_assert_held(&mr->lock);
-	mr->state = KRC_MR_FREE;
+	WRITE_ONCE(mr->state, KRC_MR_FREE);
 	mr->waiter = NULL;
 	wake_up_var(&mr->users);
 	if (mr->conn && mr->conn != by)
@@ -95,16 +95,16 @@ static void krc_mr_freed(struct krc_mr *mr, const struct krc_conn *by)
 
 /*
  * No new access begins from here on. @by: the connection that runs next; with NULL, the caller
- * calls krc_grants_go(), and the peer may not have finished with the region.
+ * calls krc_grants_go(). @finished: the peer has finished with the region.
  */
-static void krc_mr_end(struct krc_mr *mr, const struct krc_conn *by)
+static void krc_mr_end(struct krc_mr *mr, const struct krc_conn *by, bool finished)
 {
 	lockdep_assert_held(&mr->lock);
 	if (mr->state != KRC_MR_VALID)
 		return;
-	mr->state = krc_mr_is_idle(mr) ? KRC_MR_FREE : KRC_MR_INVALIDATING;
+	WRITE_ONCE(mr->state, krc_mr_is_idle(mr) ? KRC_MR_FREE : KRC_MR_INVALIDATING);
 	if (mr->grant)
-		krc_grant_end(mr->grant, by);
+		krc_grant_end(mr->grant, by, finished);
 }
 
 /**
@@ -173,7 +173,7 @@ void krc_mr_fini(struct krc_mr *mr)
 	spin_lock_irq(&mr->mrs->lock);
 	spin_lock(&mr->lock);
 	mr->dying = true;
-	krc_mr_end(mr, NULL);
+	krc_mr_end(mr, NULL, false);
 	owner = !krc_mr_is_idle(mr) && mr->conn ? krc_conn_get(mr->conn) : NULL;
 	krc_mr_disown(mr);
 	spin_unlock(&mr->lock);
@@ -289,7 +289,7 @@ static int krc_mr_activate(struct krc_mr *mr, const struct krc_mr_map *map)
 	mr->map = *map;
 	mr->read = false;
 	mr->gen++;
-	mr->state = KRC_MR_VALID;
+	WRITE_ONCE(mr->state, KRC_MR_VALID);
 	return 0;
 }
 
@@ -433,13 +433,14 @@ static bool krc_mr_is_peers(const struct krc_mr *mr, const struct krc_conn *c, u
 
 /*
  * Some ULPs let the peer write to every region, and it only reads from those of the ULP's writes.
- * Their grants cost as much as those that are used.
+ * Their grants cost as much as those that are used. A ULP may invalidate by another connection,
+ * whose peer doesn't know the region.
  */
 static void krc_mr_learn(const struct krc_mr *mr, struct krc_conn *c)
 {
 	lockdep_assert_held(&c->lock);
 	lockdep_assert_held(&mr->lock);
-	if (mr->state != KRC_MR_VALID || !mr->grant)
+	if (mr->state != KRC_MR_VALID || !mr->grant || mr->conn != c)
 		return;
 	if (!mr->read)
 		c->only_read = 0;
@@ -473,7 +474,7 @@ int krc_mr_invalidate(struct krc_conn *c, u32 key, bool by_peer, struct krc_mr_t
 		      mr->state != KRC_MR_VALID || mr->map.key == key) {
 		*turn = (struct krc_mr_turn){ .index = mr->index, .gen = mr->gen };
 		krc_mr_learn(mr, c);
-		krc_mr_end(mr, c);
+		krc_mr_end(mr, c, by_peer);
 		ret = mr->state == KRC_MR_INVALIDATING ? krc_mr_wait(mr, c) : 0;
 	}
 	spin_unlock(&mr->lock);
@@ -521,7 +522,7 @@ void krc_mrs_revoke(struct krc_conn *c)
 	spin_lock_irq(&c->mrs->lock);
 	while ((mr = list_first_entry_or_null(&c->mrs_owned, struct krc_mr, owned))) {
 		spin_lock(&mr->lock);
-		krc_mr_end(mr, NULL);
+		krc_mr_end(mr, NULL, false);
 		krc_mr_disown(mr);
 		spin_unlock(&mr->lock);
 	}

@@ -234,6 +234,7 @@ int krc_net_open_grant(struct krc_grant *g)
 	struct kulp_queue *kq = g->queue->kulp;
 	const struct fi_mr_alloc_attr attr = {
 		.max_pages = KRC_MR_PAGES, .access = FI_REMOTE_WRITE, .cq = kq->cq,
+		.flags = FI_RETIRE,
 	};
 
 	g->op.post = krc_grant_post;
@@ -242,18 +243,39 @@ int krc_net_open_grant(struct krc_grant *g)
 }
 
 /**
- * krc_net_close() - close a region of the device
+ * krc_net_gone() - check whether the device of a grant was removed
+ * @g: the grant
+ *
+ * Context: Any.
+ * Return: true or false.
+ */
+bool krc_net_gone(const struct krc_grant *g)
+{
+	return READ_ONCE(g->fid->fid.dead);
+}
+
+/**
+ * krc_net_close() - close a region of the device, whose keys are never valid again
  * @g: the grant, without a request of the device
  *
  * Context: Process, sleeps.
- * Return: 0, after which nobody reaches its memory; or a negative errno.
+ * Return: 0 or a negative errno.
  */
 int krc_net_close(struct krc_grant *g)
 {
-	/* Then the memory may be reached for as long as the device is there. */
-	if (g->failed && !READ_ONCE(g->fid->fid.dead))
-		return -EIO;
 	return fi_close(&g->fid->fid);
+}
+
+/**
+ * krc_net_stuck() - tell that a device may still reach memory
+ * @q: one of its queues
+ *
+ * Context: Process.
+ */
+void krc_net_stuck(struct krc_queue *q)
+{
+	pr_err_ratelimited("kofi_rc: %s doesn't revoke a peer's access to memory, whose user waits: reset it\n",
+			   q->kulp->fabric->info->domain_attr->name);
 }
 
 /* The caller has closed the device, so all datagrams have ended. */

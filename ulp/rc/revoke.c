@@ -103,7 +103,7 @@ static void krc_wait_idle(struct krc_conn *c)
 	krc_count(KRC_COUNT_LOST);
 	krc_net_lost(c->queue);
 	while (!wait_event_timeout(c->idle, krc_is_idle(c), KRC_STUCK_SECS * HZ))
-		pr_err("kofi_rc: a device that was given up still has memory of requests: reset it\n");
+		pr_err_ratelimited("kofi_rc: a device that was given up still has memory of requests: reset it\n");
 }
 
 /**
