@@ -58,6 +58,11 @@ enum fi_efa_option {
 
 #define FI_EFA_RNR_INFINITE	7
 
+/* A common option, fi_endpoint(3), which only EFA has: bool, fabric efa. */
+enum {
+	FI_OPT_SHARED_MEMORY_PERMITTED	= 11,
+};
+
 /**
  * struct fi_efa_addr - an address of format FI_ADDR_EFA
  * @gid: GID of the device

@@ -349,6 +349,7 @@ static inline int kefa_not_enabled(const struct kefa_ep *ep)
 /* notify.c */
 
 void kefa_ep_event(void *arg);
+void kefa_ep_wake(struct kefa_ep *ep);
 void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker) __releases(&ep->lock);
 void kefa_ep_idle(struct work_struct *work);
 void kefa_ep_map_retry(struct work_struct *work);

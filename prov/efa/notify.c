@@ -14,6 +14,17 @@ static bool kefa_ep_poke(struct kefa_ep *ep)
 	return (tx && kofi_cq_poke(tx)) || (rx && rx != tx && kofi_cq_poke(rx));
 }
 
+static __always_inline void __kefa_ep_wake(struct kefa_ep *ep)
+{
+	if (ep->by_readers && kefa_ep_poke(ep))
+		return;
+	/* A reader polls, so don't arm the queue again. */
+	if (ep->by_readers && READ_ONCE(ep->polled))
+		queue_delayed_work(kefa_wq, &ep->idle, msecs_to_jiffies(KEFA_WATCH_MS));
+	else
+		kefa_ep_kick(ep);
+}
+
 /**
  * kefa_ep_event() - handle the device's event for an endpoint
  * @arg: the endpoint
@@ -25,13 +36,18 @@ void kefa_ep_event(void *arg)
 	struct kefa_ep *ep = arg;
 
 	atomic64_inc(&ep->events);
-	if (ep->by_readers && kefa_ep_poke(ep))
-		return;
-	/* A reader polls, so don't arm the queue again. */
-	if (ep->by_readers && READ_ONCE(ep->polled))
-		queue_delayed_work(kefa_wq, &ep->idle, msecs_to_jiffies(KEFA_WATCH_MS));
-	else
-		kefa_ep_kick(ep);
+	__kefa_ep_wake(ep);
+}
+
+/**
+ * kefa_ep_wake() - have an endpoint handle what came by another way than the device
+ * @ep: the endpoint, enabled, with a kind that polls for it
+ *
+ * Context: Any.
+ */
+void kefa_ep_wake(struct kefa_ep *ep)
+{
+	__kefa_ep_wake(ep);
 }
 
 /**

@@ -47,6 +47,7 @@
 #include "../../prov/efa/cpus.c"
 #include "../../prov/efa/debugfs.c"
 #include "../../prov/efa/rdm/knobs.c"
+#include "../../prov/efa/rdm/local.c"
 #include "../../prov/efa/rdm/ep.c"
 #include "../../prov/efa/rdm/report.c"
 #include "../../prov/efa/rdm/send.c"

@@ -4,6 +4,7 @@
 #include <linux/vmalloc.h>
 #include "efa_rdm_scene.h"
 #include "../../prov/efa/rdm/atomic.h"
+#include "../../prov/efa/rdm/knobs.h"
 
 bool rdm_long;
 module_param(rdm_long, bool, 0444);
@@ -51,14 +52,27 @@ static void end_count_rma(struct kunit *test, struct rdm_pair *pair, struct rdm_
 static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *end,
 		     const struct rdm_opts *opts)
 {
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = opts->cq_size };
+	struct fi_cq_attr cq_attr = {
+		.format		= FI_CQ_FORMAT_TAGGED,
+		.size		= opts->cq_size,
+		.wait_obj	= opts->sleepers ? FI_WAIT_UNSPEC : FI_WAIT_NONE,
+	};
 	struct fi_cntr_attr cntr_attr = { };
 	struct fi_av_attr av_attr = { };
 	size_t len = sizeof(end->name);
+	const bool no = false;
+	int ret;
 
 	KUNIT_ASSERT_EQ(test, fi_av_open(pair->domain, &av_attr, &end->av, NULL), 0);
 	KUNIT_ASSERT_EQ(test, fi_cq_open(pair->domain, &cq_attr, &end->cq, NULL), 0);
-	KUNIT_ASSERT_EQ(test, fi_endpoint(pair->domain, pair->info, &end->ep, NULL), 0);
+	kefa_knobs.local_transfer = opts->local;
+	ret = fi_endpoint(pair->domain, pair->info, &end->ep, NULL);
+	kefa_knobs.local_transfer = false;
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	if (opts->not_local && end == &pair->end[1])
+		KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT,
+						FI_OPT_SHARED_MEMORY_PERMITTED, &no, sizeof(no)),
+				0);
 	/* Few cases deliver all answers. */
 	rdm_of(end)->linger_ms = opts->linger_ms;
 	KUNIT_ASSERT_EQ(test, fi_ep_bind(end->ep, &end->av->fid, 0), 0);
@@ -144,7 +158,7 @@ struct rdm_pair *rdm_pair_new(struct kunit *test, const struct rdm_opts *opts)
 	rdm_theirs_init(&pair->theirs);
 	pair->theirs.homogeneous = opts->homogeneous;
 	/* It doesn't know reads and writes. */
-	pair->theirs.off = opts->rma;
+	pair->theirs.off = opts->rma || opts->local;
 	prandom_seed_state(&pair->net.rnd, 1);
 	pair->out = kzalloc(SZ_128K, GFP_KERNEL);
 	pair->in = kzalloc(SZ_128K, GFP_KERNEL);

@@ -33,6 +33,9 @@ extern bool rdm_long;
  * @linger_ms: longest time for which closing waits until answers are sent
  * @rma: the endpoints have RMA, and counters of it
  * @rdma: with @rma, value of FI_OPT_EFA_USE_DEVICE_RDMA
+ * @local: the parameter local_transfer
+ * @not_local: with @local, the second endpoint doesn't permit it
+ * @sleepers: readers of the completion queues can sleep, and no counter is bound
  */
 struct rdm_opts {
 	u64	caps;
@@ -50,6 +53,9 @@ struct rdm_opts {
 	u32	linger_ms;
 	bool	rma;
 	bool	rdma;
+	bool	local;
+	bool	not_local;
+	bool	sleepers;
 };
 
 /**

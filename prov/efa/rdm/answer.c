@@ -5,6 +5,7 @@
  */
 #include <linux/delay.h>
 #include "atomic.h"
+#include "local.h"
 #include "rdm.h"
 
 /* --- the types --- */
@@ -276,6 +277,8 @@ void kefa_rdm_linger(struct kefa_ep *ep)
 		more = ep->state == KEFA_EP_ENABLED && kefa_rdm_owes(rdm);
 		if (more) {
 			kefa_rdm_poll(ep, KEFA_POLL_BUDGET);
+			if (rdm->local)
+				kefa_local_take(rdm);
 			kefa_rdm_pump(rdm);
 			more = kefa_rdm_owes(rdm);
 		}

@@ -7,6 +7,7 @@
 #include "../mr.h"
 #include "atomic.h"
 #include "knobs.h"
+#include "local.h"
 #include "rdm.h"
 #include "strange.h"
 
@@ -168,6 +169,14 @@ static void kefa_rdm_started(struct kefa_ep *ep)
 		kefa_shape_make(&rdm->shapes[i / 2][i % 2], &rdm->lim, &rdm->self, i / 2, i % 2);
 	kefa_rdm_set_limits(ep);
 	kefa_rx_refill(rdm);
+	kefa_local_start(rdm);
+}
+
+/* The queue pair is destroyed. Peers of both kinds may still use the endpoint's memory. */
+static void kefa_rdm_revoke(struct kefa_ep *ep)
+{
+	kefa_local_end(to_kefa_rdm(ep));
+	kefa_sources_end(ep);
 }
 
 static size_t kefa_rdm_keep(struct kefa_ep *ep)
@@ -208,7 +217,7 @@ static const struct kefa_ep_kind kefa_rdm_kind = {
 	.poll		= kefa_rdm_poll,
 	.keep		= kefa_rdm_keep,
 	.fail		= kefa_rdm_fail,
-	.revoke		= kefa_sources_end,
+	.revoke		= kefa_rdm_revoke,
 	.revoked	= kefa_source_revoked,
 	.end		= kefa_rdm_stop,
 	.scan		= kefa_rdm_scan,
@@ -232,6 +241,7 @@ static int kefa_rdm_close(struct fid *fid)
 	/* kefa_rdm_replenished() may have queued the work before. */
 	cancel_work_sync(&ep->work);
 	kefa_rdm_peers_fini(rdm);
+	kefa_local_put(rdm->local);
 	/* A reader may still see the endpoint in the RCU list of its queue's sources. */
 	kfree_rcu(ep, rcu);
 	return 0;
@@ -275,6 +285,9 @@ static bool kefa_get_flag(const struct kefa_rdm *rdm, int optname, bool *value)
 		return true;
 	case FI_OPT_EFA_USE_DEVICE_RDMA:
 		*value = rdma;
+		return true;
+	case FI_OPT_SHARED_MEMORY_PERMITTED:
+		*value = rdm->local && READ_ONCE(rdm->local_ok);
 		return true;
 	case FI_OPT_EFA_HOMOGENEOUS_PEERS:
 		*value = READ_ONCE(rdm->self.homogeneous);
@@ -338,9 +351,13 @@ static int kefa_rdm_setopt(struct fid *fid, int level, int optname, const void *
 	struct kefa_rdm *rdm = to_kefa_rdm(ep);
 	size_t value;
 
-	if (optname == FI_OPT_EFA_HOMOGENEOUS_PEERS || optname == FI_OPT_EFA_USE_DEVICE_RDMA) {
+	if (optname == FI_OPT_EFA_HOMOGENEOUS_PEERS || optname == FI_OPT_EFA_USE_DEVICE_RDMA ||
+	    optname == FI_OPT_SHARED_MEMORY_PERMITTED) {
 		if (optlen != sizeof(bool))
 			return -EINVAL;
+		if (optname == FI_OPT_SHARED_MEMORY_PERMITTED)
+			return *(const bool *)optval && !rdm->local ? -EINVAL :
+			       kefa_set_flag(rdm, &rdm->local_ok, *(const bool *)optval);
 		if (optname == FI_OPT_EFA_USE_DEVICE_RDMA)
 			return kefa_set_use_rdma(rdm, *(const bool *)optval);
 		return kefa_set_flag(rdm, &rdm->self.homogeneous, *(const bool *)optval);
@@ -459,12 +476,20 @@ static int kefa_rdm_open(struct kefa_domain *dom, const struct fi_info *info, st
 	rdm->far_checks = kefa_rdm_checks(READ_ONCE(kefa_knobs.rma_timeout));
 	rdm->use_rdma = dom->dev->rdma_read;
 	rdm->linger_ms = KEFA_LINGER_MS;
+	rdm->local_ok = true;
 	kefa_rdm_lists(rdm);
 	kefa_backoffs_init(&rdm->backoffs, &rdm->ep.lock, READ_ONCE(kefa_knobs.timeout_interval),
 			   READ_ONCE(kefa_knobs.max_timeout));
+	if (READ_ONCE(kefa_knobs.local_transfer)) {
+		rdm->local = kefa_local_new(rdm);
+		if (!rdm->local) {
+			ret = -ENOMEM;
+			goto err_free;
+		}
+	}
 	ret = kefa_rdm_peers_init(rdm);
 	if (ret)
-		goto err_free;
+		goto err_local;
 	rdm->peers.revive = !((info->tx_attr->msg_order | info->rx_attr->msg_order) &
 			      KEFA_RDM_ORDER);
 	ret = kefa_ep_add(&rdm->ep);
@@ -476,6 +501,8 @@ static int kefa_rdm_open(struct kefa_domain *dom, const struct fi_info *info, st
 
 err_peers:
 	kefa_peers_fini(&rdm->peers);
+err_local:
+	kefa_local_put(rdm->local);
 err_free:
 	kfree(rdm);
 	return ret;

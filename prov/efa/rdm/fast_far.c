@@ -44,7 +44,7 @@ static __always_inline struct kefa_rpeer *kefa_far_peer(const struct kefa_rdm *r
 	struct kefa_rpeer *peer = kefa_peers_at(&rdm->peers, c->peer);
 
 	if (unlikely(!peer || !kefa_shake_ready(&rdm->self, peer) || peer->owes ||
-		     peer->flags & KEFA_RPEER_HEADERLESS || !list_empty(&peer->wait) ||
+		     peer->flags & KEFA_RPEER_APART || !list_empty(&peer->wait) ||
 		     !kefa_may_take(rdm, peer, 0)))
 		return NULL;
 	return peer;

@@ -74,7 +74,7 @@ static bool kefa_read_may_send(struct kefa_rdm *rdm, const struct kefa_rop *rop)
 	       !(rop->cq_flags & (FI_REMOTE_CQ_DATA | FI_RMA)) && !rdm->lim.runt &&
 	       list_first_entry(&peer->wait, struct kefa_rop, peer_link) == rop &&
 	       kefa_may_send(rdm, peer) && !peer->owes &&
-	       !(peer->flags & KEFA_RPEER_HEADERLESS) &&
+	       !(peer->flags & KEFA_RPEER_APART) &&
 	       kefa_shake_signs(peer) == KEFA_SIGNS_CONNID;
 }
 

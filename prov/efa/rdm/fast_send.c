@@ -99,7 +99,7 @@ static __always_inline struct kefa_rpeer *kefa_rplain_peer(const struct kefa_rdm
 	struct kefa_rpeer *peer = kefa_peers_at(&rdm->peers, p->addr);
 
 	if (unlikely(!peer || !kefa_shake_ready(&rdm->self, peer) || peer->owes ||
-		     peer->flags & KEFA_RPEER_HEADERLESS || peer->backoff.waiting ||
+		     peer->flags & KEFA_RPEER_APART || peer->backoff.waiting ||
 		     !list_empty(&peer->wait) || !kefa_order_may_give(&peer->order)))
 		return NULL;
 	if (unlikely(rdm->ts_nfree <= rdm->ts_ctl ||
@@ -412,7 +412,7 @@ static __always_inline struct kefa_rpeer *kefa_rread_peer(const struct kefa_rdm 
 	struct kefa_rpeer *peer = kefa_peers_at(&rdm->peers, p->addr);
 
 	if (!peer || !kefa_shake_ready(&rdm->self, peer) || peer->owes ||
-	    peer->flags & KEFA_RPEER_HEADERLESS || peer->backoff.waiting ||
+	    peer->flags & KEFA_RPEER_APART || peer->backoff.waiting ||
 	    kefa_shake_signs(peer) != KEFA_SIGNS_CONNID ||
 	    !kefa_shake_reads(&rdm->self, peer) || !kefa_tx_room(rdm, peer))
 		return NULL;

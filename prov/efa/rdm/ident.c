@@ -14,6 +14,9 @@
  * packet without a raw address comes after both HANDSHAKEs. From then on the peer is found by
  * kefa_peers_by_src(), and by nothing else (KEFA_RPEER_SURE). Before that, a packet of another
  * number may claim the GID: the sender so far was an impostor, and what it sent is dropped.
+ *
+ * A peer in the same kernel needs no proof, and sends nothing by the device: a packet that the
+ * device has received isn't from such a peer, whatever it claims.
  */
 #include <linux/string.h>
 #include "../ah.h"
@@ -40,6 +43,7 @@ bool kefa_pkt_src(const struct kefa_pkt *pkt, const struct kefa_held *held, stru
 		.qpn		= held->src_qpn,
 		.connid		= pkt->connid,
 		.has_connid	= pkt->has_connid,
+		.local		= held->local,
 	};
 	return !raw || le16_to_cpu(raw->qpn) == held->src_qpn;
 }
@@ -130,6 +134,19 @@ static bool kefa_ident_bound(const struct kefa_pkt *pkt, const struct kefa_src *
 	return true;
 }
 
+/* Find the sender of a packet that a local peer has passed on. */
+static struct kefa_rpeer *kefa_ident_local(struct kefa_rdm *rdm, const struct kefa_src *src)
+{
+	struct kefa_rpeer *peer = kefa_peers_by_conn(&rdm->peers, src);
+
+	if (peer && peer->flags & KEFA_RPEER_LOCAL) {
+		/* As in kefa_ident_confirm(). */
+		peer->flags |= KEFA_RPEER_SURE;
+		rdm->peers.last = peer;
+	}
+	return peer;
+}
+
 static bool kefa_ident_find(struct kefa_rdm *rdm, const struct kefa_pkt *pkt,
 			    const struct kefa_src *src, bool parked, struct kefa_rpeer **sender)
 {
@@ -138,6 +155,10 @@ static bool kefa_ident_find(struct kefa_rdm *rdm, const struct kefa_pkt *pkt,
 	u8 owner[FI_EFA_GID_LEN];
 	struct kefa_rpeer *peer;
 
+	if (unlikely(src->local)) {
+		*sender = kefa_ident_local(rdm, src);
+		return true;
+	}
 	peer = kefa_peers_by_src(&rdm->peers, src);
 	/* Another endpoint may have learned that the number isn't the peer's. */
 	if (peer && !(peer->flags & KEFA_RPEER_SURE) &&
@@ -153,6 +174,8 @@ static bool kefa_ident_find(struct kefa_rdm *rdm, const struct kefa_pkt *pkt,
 		more.owner = owner;
 	peer = kefa_peers_by_conn(&rdm->peers, &more);
 	*sender = peer;
+	if (peer && unlikely(peer->flags & KEFA_RPEER_LOCAL))
+		return false;
 	/* A parked packet without a number claims a GID that fitted when the packet arrived. */
 	if ((peer || src->gid) && !(parked && src->slid == KEFA_NO_SLID) &&
 	    !kefa_slid_fits(dom, src->slid, peer ? peer->gid : src->gid))
@@ -217,5 +240,5 @@ bool kefa_rdm_recall(struct kefa_rdm *rdm, const struct kefa_src *src, u8 *gid)
 	if (kefa_slid_owner(rdm->ep.dom, src->slid, owner))
 		more.owner = owner;
 	return kefa_peers_recall(&rdm->peers, &more, gid) &&
-	       kefa_slid_fits(rdm->ep.dom, src->slid, gid);
+	       (src->local || kefa_slid_fits(rdm->ep.dom, src->slid, gid));
 }

@@ -7,6 +7,7 @@
 #include "../ah.h"
 #include "../dev.h"
 #include "../trace.h"
+#include "local.h"
 #include "rdm.h"
 #include "strange.h"
 #include "tx.h"
@@ -580,6 +581,8 @@ int kefa_rdm_peer_add(struct kefa_av_user *user, const struct kefa_peer *peer)
 	had_ah = got && got->ah;
 	got = kefa_peers_insert(&rdm->peers, new, ah);
 	trace_kefa_rpeer(&rdm->ep, got->id, peer->key.qpn, "inserted", 0);
+	if (!had_ah)
+		kefa_local_meet(rdm, got);
 	/* The packets of a stranger can be handled now. */
 	if (got != new && !had_ah)
 		mod_delayed_work(kefa_cmd_wq, &rdm->join, 0);

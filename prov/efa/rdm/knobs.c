@@ -48,3 +48,5 @@ module_param_named(handshake_timeout, kefa_knobs.handshake_timeout, uint, 0644);
 MODULE_PARM_DESC(handshake_timeout, "Seconds after which a peer of fabric efa that receives packets without sending its HANDSHAKE is dead, up to 120; 0 for no limit");
 module_param_named(rma_timeout, kefa_knobs.rma_timeout, uint, 0644);
 MODULE_PARM_DESC(rma_timeout, "Seconds after which a read or write by packets of fabric efa fails that its peer doesn't answer, up to 120; 0 for no limit");
+module_param_named(local_transfer, kefa_knobs.local_transfer, bool, 0644);
+MODULE_PARM_DESC(local_transfer, "Endpoints of fabric efa in one kernel communicate without the device (default 0)");

@@ -3,6 +3,8 @@
 #ifndef KEFA_RDM_KNOBS_H
 #define KEFA_RDM_KNOBS_H
 
+#include <linux/types.h>
+
 /*
  * The members have the parameters' names, which knobs.c describes. They can change at any time;
  * an endpoint reads them once, when it is opened or enabled.
@@ -21,6 +23,7 @@ struct kefa_knobs {
 	unsigned int implicit_av_size;
 	unsigned int handshake_timeout;
 	unsigned int rma_timeout;
+	bool local_transfer;
 };
 
 extern struct kefa_knobs kefa_knobs;

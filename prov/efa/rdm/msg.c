@@ -11,6 +11,7 @@
 #include "../trace.h"
 #include "fast.h"
 #include "ident.h"
+#include "local.h"
 #include "msg.h"
 #include "strange.h"
 
@@ -524,7 +525,7 @@ static void kefa_packet_end(struct kefa_rdm *rdm, struct kefa_held *held, enum k
 		return;
 	if (held->cost)
 		kefa_held_free(rdm, held);
-	else
+	else if (likely(held->where != KEFA_HELD_LOCAL))
 		kefa_rs_again(rdm, kefa_held_rs(held));
 }
 
@@ -565,7 +566,7 @@ static enum kefa_took kefa_packet_of(struct kefa_rdm *rdm, struct kefa_rpeer *pe
 /**
  * kefa_rdm_packet() - handle a received packet
  * @rdm: the endpoint, enabled
- * @held: the packet; its buffer is freed unless the packet is kept
+ * @held: the packet; its buffer is freed unless the packet is kept, or is in KEFA_HELD_LOCAL
  *
  * Context: Under kefa_ep.lock. kefa_rx_refill() is due.
  */
@@ -584,7 +585,9 @@ void kefa_rdm_packet(struct kefa_rdm *rdm, struct kefa_held *held)
 		kefa_packet_end(rdm, held, took);
 		return;
 	}
-	if (unlikely(!kefa_pkt_src(&pkt, held, &src))) {
+	if (unlikely(held->where == KEFA_HELD_LOCAL)) {
+		kefa_local_src(rdm, &pkt, &src);
+	} else if (unlikely(!kefa_pkt_src(&pkt, held, &src))) {
 		kefa_rdm_liar(rdm, &src);
 		kefa_packet_end(rdm, held, took);
 		return;

@@ -13,6 +13,7 @@
  */
 #include <linux/slab.h>
 #include <linux/string.h>
+#include "local.h"
 #include "peer.h"
 
 static struct kmem_cache *kefa_rpeer_cache;
@@ -275,6 +276,7 @@ void kefa_rpeer_free(struct kefa_peers *peers, struct kefa_rpeer *peer)
 		return;
 	WARN_ON_ONCE(peer->state != KEFA_RPEER_NEW && peer->state != KEFA_RPEER_GONE);
 	WARN_ON_ONCE(memchr_inv(peer->order.out, 0, sizeof(peer->order.out)));
+	kefa_local_put(peer->local);
 	ida_free(&peers->ids, peer->id);
 	kmem_cache_free(kefa_rpeer_cache, peer);
 }
@@ -326,7 +328,8 @@ static bool kefa_tomb_make(struct kefa_peers *peers, const struct kefa_rpeer *pe
 	 * Without any exchange of packets there is no state to remember. A peer that was asked for
 	 * its HANDSHAKE will send it, only once, and without a raw address.
 	 */
-	if (!peer->order.next_id && !peer->order.exp_id && !(peer->flags & ~KEFA_RPEER_IMPLICIT) &&
+	if (!peer->order.next_id && !peer->order.exp_id &&
+	    !(peer->flags & ~(KEFA_RPEER_IMPLICIT | KEFA_RPEER_LOCAL)) &&
 	    peer->state != KEFA_RPEER_SHAKING)
 		return true;
 	tomb = peers->tombs_max ? kzalloc(sizeof(*tomb), GFP_ATOMIC | __GFP_NOWARN) : NULL;
@@ -345,7 +348,7 @@ static bool kefa_tomb_make(struct kefa_peers *peers, const struct kefa_rpeer *pe
 	tomb->device_version = peer->device_version;
 	tomb->rq_qpn = peer->rq_qpn;
 	tomb->rq_qkey = peer->rq_qkey;
-	tomb->flags = peer->flags & ~(KEFA_RPEER_IMPLICIT | KEFA_RPEER_SURE);
+	tomb->flags = peer->flags & ~(KEFA_RPEER_IMPLICIT | KEFA_RPEER_SURE | KEFA_RPEER_LOCAL);
 	kefa_index_add(&peers->tombs, &tomb->n, peer->by_conn.key);
 	list_add_tail(&tomb->list, &peers->fifo);
 	peers->ntombs++;

@@ -11,6 +11,8 @@
 #include "index.h"
 #include "order.h"
 
+struct kefa_local;
+
 /* kefa_rpeer.addr of a peer in no address vector. */
 #define KEFA_NO_ADDR		U32_MAX
 
@@ -53,6 +55,10 @@ enum kefa_rpeer_state {
 #define KEFA_RPEER_LOST		0x20	/* join.c: a message to it was lost, so it is dead */
 #define KEFA_RPEER_SILENT	0x40	/* silent.c: no packet since the last check */
 #define KEFA_RPEER_SURE		0x80	/* ident.c: in @by_src for sure; also KEFA_RPEER_HEARD */
+#define KEFA_RPEER_LOCAL	0x100	/* local.c: in the same kernel */
+
+/* Peers to which no fast path sends. */
+#define KEFA_RPEER_APART	(KEFA_RPEER_HEADERLESS | KEFA_RPEER_LOCAL)
 
 /* Flags in kefa_rpeer.owes: packets that are due. */
 #define KEFA_OWES_HANDSHAKE	0x01
@@ -95,6 +101,7 @@ enum kefa_rpeer_state {
  * @wait: operations that haven't begun, oldest first; used by the engine
  * @backoff: delay of the peer
  * @lru: entry in kefa_peers.lru, if the peer may be evicted
+ * @local: the peer's endpoint with KEFA_RPEER_LOCAL, or NULL; referenced
  *
  * Protected by the endpoint's lock. An idle peer uses only this structure and entries in tables:
  * at most 256 bytes.
@@ -124,8 +131,8 @@ struct kefa_rpeer {
 	u32			since_id;
 	u8			state;
 	u8			owes;
-	u8			flags;
 	u8			checks;
+	u16			flags;
 	u32			kept;
 	u16			wrs;
 	u16			nops;
@@ -133,9 +140,10 @@ struct kefa_rpeer {
 	struct list_head	wait;
 	struct kefa_backoff	backoff;
 	struct list_head	lru;
+	struct kefa_local	*local;
 };
 
-static_assert(sizeof(struct kefa_rpeer) <= 224);
+static_assert(sizeof(struct kefa_rpeer) <= 240);
 
 /**
  * struct kefa_src - description of a packet's sender
@@ -145,6 +153,7 @@ static_assert(sizeof(struct kefa_rpeer) <= 224);
  * @qpn: queue pair, from the completion
  * @connid: connid in the headers
  * @has_connid: the headers have a connid
+ * @local: a local peer has passed the packet on, so the description is true
  */
 struct kefa_src {
 	const u8	*gid;
@@ -153,6 +162,7 @@ struct kefa_src {
 	u32		qpn;
 	u32		connid;
 	bool		has_connid;
+	bool		local;
 };
 
 /**
@@ -180,8 +190,8 @@ struct kefa_peers_stats {
  * @by_src: peers by (address handle number, queue pair), as in completions
  * @by_conn: peers by (queue pair, connid)
  * @tombs: states of peers that are gone, by (queue pair, connid)
- * @last: sender of the last packet that was identified by the completion, or NULL; the next
- *	packet is likely to come from the same peer
+ * @last: sender of the last packet that was identified by the completion, or a local peer, or NULL;
+ *	the next packet is likely to come from the same peer
  * @at: peers by index in the address vector
  * @size: number of entries of @at
  * @count: number of peers in @by_conn

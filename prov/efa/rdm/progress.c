@@ -6,6 +6,7 @@
  */
 #include "../dma.h"
 #include "../io.h"
+#include "local.h"
 #include "rdm.h"
 
 /* --- sending --- */
@@ -198,6 +199,8 @@ static __always_inline unsigned int kefa_rdm_take(struct kefa_rdm *rdm, bool *ne
 	} else {
 		rdm->burst = 0;
 	}
+	if (unlikely(rdm->local) && kefa_local_due(rdm->local))
+		n += kefa_local_take(rdm);
 	*news = n;
 	if (unlikely(kefa_rdm_due(rdm))) {
 		kefa_rdm_pump(rdm);
@@ -237,6 +240,8 @@ static bool kefa_rdm_read_last(struct kefa_rdm *rdm)
 	if (ep->state == KEFA_EP_ENABLED) {
 		found = kefa_rdm_take(rdm, &news) || kefa_hw_arm(&ep->hq) > 0;
 		WRITE_ONCE(ep->polled, false);
+		if (unlikely(rdm->local) && kefa_local_news(rdm->local))
+			found = true;
 		if (found)
 			kefa_ep_watch(ep);
 	}

@@ -155,7 +155,8 @@ enum kefa_whole {
 
 /**
  * struct kefa_ts - a send slot, in use until the device has delivered the packet
- * @next: in KEFA_TS_FREE, the next free slot, or the next one that fast_eager.c reports
+ * @next: in KEFA_TS_FREE, the next free slot, or the next one that fast_eager.c reports; with a
+ *	local peer, the next one in its queue or in that of returned slots
  * @list: in KEFA_TS_PARKED, entry in kefa_rdm.parked; in KEFA_TS_REFUSED, in kefa_rdm.refusals
  * @rop: the operation; NULL for packets without one, such as HANDSHAKE, and with @whole
  * @peer: receiver of the packet
@@ -185,10 +186,13 @@ enum kefa_whole {
  * @again: the packet was sent before, and found the peer without a receive
  * @has_imm: @imm is valid
  * @ordered: the packet is counted in the peer's order
- * @shared: @seg is a part of the mapping of its operation; in KEFA_TS_FETCH it is one of @mr's
+ * @shared: @seg is a part of the mapping of its operation; in KEFA_TS_FETCH it is one of @mr's;
+ *	with a local peer it isn't mapped
  * @whole: enum kefa_whole
  * @quiet: with @whole, the message has no completion on success
  * @serves: the packet is counted in kefa_rpeer.answers
+ * @home: the endpoint, as its local peers see it
+ * @status: status with which a local peer has returned the slot
  *
  * In a free slot @rop, @seg.len, @copy, @err, @what, @again, @has_imm, @ordered, @shared, @whole
  * and @serves are clear.
@@ -232,6 +236,8 @@ struct kefa_ts {
 	u8			whole;
 	bool			quiet;
 	bool			serves;
+	struct kefa_local	*home;
+	u8			status;
 };
 
 /**
@@ -244,6 +250,7 @@ struct kefa_ts {
  *	kefa_held.rest of an early one
  * @KEFA_HELD_STRANGE: in kefa_rdm.strange, because the sender has no address handle yet
  * @KEFA_HELD_ASKED: in kefa_rdm.asked, a read or write that can't be carried out for now
+ * @KEFA_HELD_LOCAL: the packet isn't kept, and is still in a local peer's memory
  */
 enum kefa_held_where {
 	KEFA_HELD_NOT,
@@ -252,6 +259,7 @@ enum kefa_held_where {
 	KEFA_HELD_MORE,
 	KEFA_HELD_STRANGE,
 	KEFA_HELD_ASKED,
+	KEFA_HELD_LOCAL,
 };
 
 /**
@@ -276,6 +284,7 @@ enum kefa_held_where {
  * @slid: number of the sender's address handle
  * @where: enum kefa_held_where
  * @copied: @buf follows this structure, in one kmalloc() object; otherwise it is a receive slot's
+ * @local: a local peer has passed the packet on
  */
 struct kefa_held {
 	union {
@@ -302,7 +311,8 @@ struct kefa_held {
 	u32			src_qpn;
 	u16			slid;
 	u8			where;
-	bool			copied;
+	u8			copied:1;
+	u8			local:1;
 };
 
 /* A kept tagged message of 8 bytes fits into 256 bytes. */
@@ -437,6 +447,8 @@ struct kefa_chunk {
  * @refused: an injected message was refused, as its peer owes its HANDSHAKE
  * @bury: work that puts address handles of dead peers
  * @join_tries: number of failed attempts for the current address handle; used by @join only
+ * @local: the endpoint as its local peers see it; NULL unless local_transfer was set
+ * @local_ok: value of FI_OPT_SHARED_MEMORY_PERMITTED
  * @stats: counters
  */
 struct kefa_rdm {
@@ -523,6 +535,8 @@ struct kefa_rdm {
 	u8			shake_checks;
 	u8			far_checks;
 	bool			refused;
+	struct kefa_local	*local;
+	bool			local_ok;
 	struct kefa_rdm_stats	stats;
 };
 
@@ -714,9 +728,11 @@ int kefa_rx_init(struct kefa_rdm *rdm);
 void kefa_rx_fini(struct kefa_rdm *rdm);
 void kefa_rx_end(struct kefa_rdm *rdm, bool reaches);
 struct kefa_rs *kefa_rs_found(struct kefa_rdm *rdm, u64 id);
+struct kefa_rs *kefa_rs_spare(struct kefa_rdm *rdm);
 void kefa_rs_put(struct kefa_rdm *rdm, struct kefa_rs *rs);
 void kefa_rx_give(struct kefa_rdm *rdm);
 u64 kefa_rx_most(const struct kefa_rdm *rdm);
+u32 kefa_rx_admits(struct kefa_rdm *rdm, ktime_t *next);
 void kefa_rx_refill(struct kefa_rdm *rdm);
 void kefa_rx_grow(struct kefa_rdm *rdm);
 struct kefa_held *kefa_keep_packet(struct kefa_rdm *rdm, struct kefa_held *held,

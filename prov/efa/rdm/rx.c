@@ -14,6 +14,7 @@
 #include <linux/slab.h>
 #include "../dma.h"
 #include "../trace.h"
+#include "local.h"
 #include "rdm.h"
 
 /* --- memory --- */
@@ -171,6 +172,7 @@ void kefa_rs_put(struct kefa_rdm *rdm, struct kefa_rs *rs)
 	lockdep_assert_held(&rdm->ep.lock);
 	rs->state = KEFA_RS_FREE;
 	rs->held.cost = 0;
+	rs->held.local = false;
 	rs->id += KEFA_OP_USE;
 	list_add(&rs->list, &rdm->rs_free);
 }
@@ -212,6 +214,25 @@ static struct kefa_rs *kefa_rs_free(struct kefa_rdm *rdm)
 	if (list_empty(&rdm->rs_free) && !kefa_rx_more(rdm, GFP_NOWAIT | __GFP_NOWARN))
 		return NULL;
 	return list_first_entry_or_null(&rdm->rs_free, struct kefa_rs, list);
+}
+
+/**
+ * kefa_rs_spare() - take a receive slot for a packet that the device doesn't receive
+ * @rdm: the endpoint, enabled
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the slot, in no list, for kefa_rs_put(); or NULL without memory.
+ */
+struct kefa_rs *kefa_rs_spare(struct kefa_rdm *rdm)
+{
+	struct kefa_rs *rs = kefa_rs_free(rdm);
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (!rs)
+		return NULL;
+	list_del_init(&rs->list);
+	rs->state = KEFA_RS_TAKEN;
+	return rs;
 }
 
 /**
@@ -263,21 +284,55 @@ static bool kefa_rx_one(struct kefa_rdm *rdm)
 	return fair->tick;
 }
 
+/* Return: the number of receives to have posted within the budgets; 0 if one is used up. */
+static u32 kefa_rx_within(const struct kefa_rdm *rdm)
+{
+	u32 n, early;
+
+	if (likely(rdm->kept < rdm->budget / 2))
+		return rdm->target;
+	n = kefa_rx_room(rdm, rdm->kept - rdm->fair.early);
+	early = kefa_rx_room(rdm, rdm->fair.early);
+	if (n && !early && rdm->fair.early < kefa_rx_most(rdm))
+		return 1;
+	return min(n, early);
+}
+
 static u32 kefa_rx_target(struct kefa_rdm *rdm)
 {
 	struct kefa_fair *fair = &rdm->fair;
-	u32 n, early;
 
 	fair->tick = false;
 	if (fair->early < rdm->budget)
 		fair->since = 0;
-	if (likely(rdm->kept < rdm->budget / 2))
-		return rdm->target;
-	n = kefa_rx_room(rdm, rdm->kept - fair->early);
-	early = kefa_rx_room(rdm, fair->early);
-	if (n && !early && fair->early < kefa_rx_most(rdm))
-		return 1;
-	return min(n, early) ?: kefa_rx_one(rdm);
+	return kefa_rx_within(rdm) ?: kefa_rx_one(rdm);
+}
+
+/**
+ * kefa_rx_admits() - get the number of requests of local peers that may be handled now
+ * @rdm: the endpoint, enabled
+ * @next: with a budget used up, time from which on another one is admitted
+ *
+ * They use no receives, so their number is that of the receives that would be posted. With a budget
+ * used up, the pace is the same, too, but the receives of the device aren't taken into account:
+ * they may wait for other peers.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the number.
+ */
+u32 kefa_rx_admits(struct kefa_rdm *rdm, ktime_t *next)
+{
+	const u32 n = kefa_rx_within(rdm);
+	ktime_t now;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (likely(n))
+		return n;
+	now = ktime_get();
+	if (ktime_before(now, *next))
+		return 0;
+	*next = ktime_add_ms(now, rdm->fair.pace);
+	return rdm->fair.early || kefa_rdm_awaits(rdm);
 }
 
 /* Have the worker try again, as no completion may come that would have receives posted. */
@@ -356,7 +411,7 @@ static u32 kefa_copy_cost(const struct kefa_held *held)
 	return kmalloc_size_roundup(sizeof(*held) + held->len);
 }
 
-static struct kefa_held *kefa_held_copy(const struct kefa_held *held)
+static struct kefa_held *kefa_held_copy(const struct kefa_rdm *rdm, const struct kefa_held *held)
 {
 	struct kefa_held *copy;
 
@@ -368,18 +423,23 @@ static struct kefa_held *kefa_held_copy(const struct kefa_held *held)
 	copy->src_qpn = held->src_qpn;
 	copy->slid = held->slid;
 	copy->copied = true;
-	memcpy(copy->buf, held->buf, held->len);
+	copy->local = held->local;
+	if (unlikely(held->where == KEFA_HELD_LOCAL))
+		kefa_local_gather(rdm, held, copy->buf);
+	else
+		memcpy(copy->buf, held->buf, held->len);
 	return copy;
 }
 
 /**
  * kefa_keep_packet() - keep a packet
  * @rdm: the endpoint
- * @held: the packet, in a receive slot; or kept before, and in no list
+ * @held: the packet, in a receive slot or a local peer's memory; or kept before, and in no list
  * @peer: sender of the packet, or NULL if it isn't known yet
  *
  * Context: Under kefa_ep.lock.
  * Return: the kept packet, in no list: @held, or a copy of @held, which isn't needed any more then.
+ * The packet of a local peer is always copied.
  */
 struct kefa_held *kefa_keep_packet(struct kefa_rdm *rdm, struct kefa_held *held,
 				   struct kefa_rpeer *peer)
@@ -388,9 +448,10 @@ struct kefa_held *kefa_keep_packet(struct kefa_rdm *rdm, struct kefa_held *held,
 
 	lockdep_assert_held(&rdm->ep.lock);
 	if (!kept && held->len <= KEFA_KEEP_COPY)
-		kept = kefa_held_copy(held);
+		kept = kefa_held_copy(rdm, held);
 	if (!kept) {
-		kept = held;
+		kept = unlikely(held->where == KEFA_HELD_LOCAL) ? kefa_local_keep(rdm, held) :
+								  held;
 		kept->copied = false;
 	}
 	if (!held->cost) {

@@ -123,6 +123,10 @@ static bool kefa_ts_map(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct k
 
 	if (!kefa_rop_phys(rdm, rop, off, len, &phys))
 		return false;
+	if (unlikely(ts->peer->local)) {
+		kefa_ts_lend(ts, phys, len);
+		return true;
+	}
 	if (kefa_seg_map(&rdm->ep, &ts->seg, phys, len, DMA_TO_DEVICE))
 		return true;
 	ts->seg.len = 0;

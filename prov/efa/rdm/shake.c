@@ -135,6 +135,9 @@ bool kefa_shake_take(struct kefa_peers *peers, struct kefa_rpeer *peer,
 		return false;
 	peer->flags |= KEFA_RPEER_SHAKEN;
 	peer->features = shake->extra[0];
+	/* The CPU does it faster than the device. */
+	if (peer->flags & KEFA_RPEER_LOCAL)
+		peer->features &= ~(KEFA_FEATURE_RDMA_READ | KEFA_FEATURE_RDMA_WRITE);
 	peer->device_version = min_t(u32, shake->device_version, U16_MAX);
 	if (shake->extra[0] & KEFA_FEATURE_REQUEST_USER_RECV_QP &&
 	    pkt->flags & KEFA_HANDSHAKE_USER_RECV_QP_HDR) {

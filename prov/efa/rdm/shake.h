@@ -103,7 +103,11 @@ static __always_inline enum kefa_signs kefa_shake_signs(const struct kefa_rpeer 
  */
 static inline u64 kefa_shake_can(const struct kefa_self *self, const struct kefa_rpeer *peer)
 {
-	return self->homogeneous ? self->features : peer->features;
+	const u64 rdma = KEFA_FEATURE_RDMA_READ | KEFA_FEATURE_RDMA_WRITE;
+
+	if (!self->homogeneous)
+		return peer->features;
+	return peer->flags & KEFA_RPEER_LOCAL ? self->features & ~rdma : self->features;
 }
 
 /**
@@ -117,7 +121,7 @@ static inline u64 kefa_shake_can(const struct kefa_self *self, const struct kefa
 static inline bool kefa_shake_reads(const struct kefa_self *self, const struct kefa_rpeer *peer)
 {
 	if (self->homogeneous)
-		return self->features & KEFA_FEATURE_RDMA_READ;
+		return kefa_shake_can(self, peer) & KEFA_FEATURE_RDMA_READ;
 	return self->features & peer->features & KEFA_FEATURE_RDMA_READ &&
 	       (self->device_version == KEFA_FIRST_DEVICE) ==
 	       (peer->device_version == KEFA_FIRST_DEVICE);

@@ -74,9 +74,9 @@ void kefa_rdm_show(struct seq_file *s, struct kefa_ep *ep)
 		   rdm->peers.stats.recalled, rdm->peers.stats.forgotten,
 		   rdm->peers.stats.liars, rdm->peers.stats.unseated,
 		   rdm->peers.stats.doubtful);
-	seq_printf(s, "    sources %llu of %u reads %llu writes %llu unread %llu asked %llu unsupported %llu\n",
+	seq_printf(s, "    sources %llu of %u reads %llu writes %llu unread %llu asked %llu unsupported %llu local %llu\n",
 		   st->sources, rdm->nsources, st->reads, st->writes, st->unread, st->asked,
-		   st->unsupported);
+		   st->unsupported, st->local);
 	seq_printf(s, "    targets_free %u waited %llu target_cut %llu timed_out %llu\n",
 		   rdm->ntargets, st->waited, st->target_cut, st->timed_out);
 	kefa_show_types(s, "sent", st->sent);

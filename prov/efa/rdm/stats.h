@@ -67,6 +67,7 @@ enum kefa_drop {
  * @target_cut: reads and writes by peers that ended because they made no progress and others waited
  * @timed_out: reads and writes that ended because the peer didn't answer
  * @unsupported: packets that weren't sent because the peer doesn't support their type
+ * @local: packets to peers in the same kernel
  */
 struct kefa_rdm_stats {
 	u64	sent[KEFA_PKT_TYPES];
@@ -92,6 +93,7 @@ struct kefa_rdm_stats {
 	u64	target_cut;
 	u64	timed_out;
 	u64	unsupported;
+	u64	local;
 };
 
 #endif /* KEFA_RDM_STATS_H */

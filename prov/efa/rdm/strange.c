@@ -8,6 +8,7 @@
 #include "../dev.h"
 #include "../trace.h"
 #include "ident.h"
+#include "local.h"
 #include "rdm.h"
 #include "strange.h"
 
@@ -118,6 +119,7 @@ static bool kefa_stranger_connect(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 		ret = kefa_stranger_accept(rdm, peer, ah);
 	trace_kefa_rpeer(&rdm->ep, peer->id, kefa_rpeer_qpn(peer), "met", ret);
 	if (!ret) {
+		kefa_local_meet(rdm, peer);
 		/* It may have been dead before. */
 		kefa_rdm_put_wr(rdm, peer);
 		return true;
@@ -134,6 +136,7 @@ struct kefa_stranger {
 	u32	qpn;
 	u32	connid;
 	u16	slid;
+	bool	local;
 };
 
 /*
@@ -163,6 +166,7 @@ static bool kefa_strange_first(struct kefa_rdm *rdm, struct kefa_held *held,
 	who->qpn = src.qpn;
 	who->connid = src.connid;
 	who->slid = src.slid;
+	who->local = src.local;
 	if (src.gid) {
 		memcpy(who->gid, src.gid, sizeof(who->gid));
 		return true;
@@ -187,10 +191,10 @@ static bool kefa_stranger_room(struct kefa_rdm *rdm, const struct kefa_stranger 
 	u32 unsure = 0;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	if (kefa_slid_owner(rdm->ep.dom, who->slid, owner))
+	if (who->local || kefa_slid_owner(rdm->ep.dom, who->slid, owner))
 		return true;
 	list_for_each_entry(peer, &rdm->peers.lru, lru) {
-		if (!peer->ah || READ_ONCE(peer->ah->sure))
+		if (!peer->ah || peer->local || READ_ONCE(peer->ah->sure))
 			continue;
 		unsure++;
 		if (!victim && !kefa_ah_is_new(peer->ah))

@@ -17,6 +17,7 @@
 #include "../io.h"
 #include "../mr.h"
 #include "../trace.h"
+#include "local.h"
 #include "rdm.h"
 #include "tx.h"
 
@@ -200,8 +201,14 @@ static void kefa_ts_wr(struct kefa_rdm *rdm, struct kefa_ts *ts, struct kefa_wr 
  */
 void kefa_ts_post(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
-	struct kefa_wr *wr = kefa_ts_hold(rdm, ts);
+	struct kefa_wr *wr;
 
+	if (unlikely(ts->peer->flags & KEFA_RPEER_LOCAL)) {
+		kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
+		kefa_local_post(rdm, ts);
+		return;
+	}
+	wr = kefa_ts_hold(rdm, ts);
 	if (ts->what) {
 		kefa_rdma_wr(rdm, ts, wr);
 		return;
@@ -790,7 +797,8 @@ size_t kefa_tx_keep(struct kefa_rdm *rdm)
 	u32 i;
 
 	for (i = 0; i < rdm->nts; i++)
-		if (rdm->ts[i].state != KEFA_TS_FREE && rdm->ts[i].seg.len)
+		if (rdm->ts[i].state != KEFA_TS_FREE && rdm->ts[i].seg.len &&
+		    !rdm->ts[i].peer->local)
 			lost += kefa_keep(rdm->ts[i].seg.phys, rdm->ts[i].seg.len);
 	return lost;
 }

@@ -177,6 +177,23 @@ static __always_inline void kefa_ts_set_state(const struct kefa_rdm *rdm, struct
 }
 
 /**
+ * kefa_ts_lend() - have a local peer copy a packet's data from the ULP's memory
+ * @ts: slot of the packet
+ * @phys: physical address of the data
+ * @len: length of the data
+ *
+ * The device doesn't see the data, so it isn't mapped.
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_ts_lend(struct kefa_ts *ts, phys_addr_t phys, u32 len)
+{
+	ts->seg.phys = phys;
+	ts->seg.len = len;
+	ts->shared = true;
+}
+
+/**
  * kefa_ts_order() - count a request packet in its peer's order
  * @ts: slot of the packet, about to be posted
  * @msg_id: number of the message, from kefa_order_give()
