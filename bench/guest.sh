@@ -14,6 +14,7 @@
 PATH=$PATH:/usr/bin:/usr/sbin
 BENCH=/sys/kernel/debug/kofi_bench
 DEVICES=/sys/kernel/debug/efasim
+LOCAL=/sys/module/kofi_efa/parameters/local_transfer
 
 # device NAME TYPE NETDEV
 device()
@@ -88,6 +89,10 @@ run_tests()
 		*) disk= ;;
 		esac
 		blk_only "${disk%% *}"
+		case $line in
+		"rdmlocal "*) echo 1 ;;
+		*) echo 0 ;;
+		esac > $LOCAL
 		echo "test $line"
 		if echo "$line" > $BENCH/run; then
 			cat $BENCH/results

@@ -2,7 +2,8 @@
 /*
  * A ULP on kOFI, fabric efa: tagged messages. "rdm" has one endpoint; the harness' peer doesn't
  * know the protocol, so this module writes the packets that it sends. "rdmpair" has an endpoint
- * on each of two devices. "rdmtx" and "rdmrx" are such pairs, but only the sender's or only the
+ * on each of two devices, and so has "rdmlocal", where the guest has the provider do without the
+ * devices. "rdmtx" and "rdmrx" are such pairs, but only the sender's or only the
  * receiver's instructions are counted. They also read and write the receiver's memory by the
  * device; "emutx" and "emurx" do so by packets.
  */
@@ -654,6 +655,16 @@ static struct kb_ulp kbr_pair_ulp = {
 	.poll		= kbr_poll,
 };
 
+static struct kb_ulp kbr_local_ulp = {
+	.name		= "rdmlocal",
+	.alone		= true,
+	.open		= kbr_open_pair,
+	.connect	= kbr_connect_pair,
+	.close		= kbr_close,
+	.post		= kbr_post,
+	.poll		= kbr_poll,
+};
+
 static struct kb_ulp kbr_tx_ulp = {
 	.name		= "rdmtx",
 	.alone		= true,
@@ -698,6 +709,7 @@ static int __init kbr_init(void)
 {
 	kb_register(&kbr_ulp);
 	kb_register(&kbr_pair_ulp);
+	kb_register(&kbr_local_ulp);
 	kb_register(&kbr_tx_ulp);
 	kb_register(&kbr_rx_ulp);
 	kb_register(&kbr_packets_tx_ulp);
@@ -712,6 +724,7 @@ static void __exit kbr_exit(void)
 	kb_deregister(&kbr_packets_tx_ulp);
 	kb_deregister(&kbr_rx_ulp);
 	kb_deregister(&kbr_tx_ulp);
+	kb_deregister(&kbr_local_ulp);
 	kb_deregister(&kbr_pair_ulp);
 	kb_deregister(&kbr_ulp);
 }

@@ -30,8 +30,8 @@ ADDRESSES = (1, 64, 4096, 65536)
 ENDPOINTS = (1, 16, 128)
 POSTED = (1, 4096, 65536)       # receives, each for a tag of its own
 MATCHED = 4096          # messages of a batch: so many that their buckets are an average
-# Both sides are kOFI's. The last two read and write by packets.
-PAIRS = ("rdmpair", "rdmtx", "rdmrx", "emutx", "emurx")
+# Both sides are kOFI's: "rdmlocal" without the devices, the last two with RMA by packets.
+PAIRS = ("rdmpair", "rdmlocal", "rdmtx", "rdmrx", "emutx", "emurx")
 # Block devices: both ends are measured together, with what has the data.
 DISKS = ("null_blk", "nvme-loop", "nvme-tcp", "nvme-rxe", "nvme-rdma", "kofiblk")
 RDM_DISK = "kofiblk-efa"        # on fabric efa
@@ -158,7 +158,8 @@ def messages():
         yield Row("rdm", kind, 8, "polled", addresses=ADDRESSES[-1])
     # The last of them is read by its receiver.
     for size in (8, KIB, 64 * KIB, KIB * KIB):
-        yield Row("rdmpair", "send", size, "polled", batch_for(size))
+        for ulp in ("rdmpair", "rdmlocal"):
+            yield Row(ulp, "send", size, "polled", batch_for(size))
     # Likewise, but only one side of the two is counted.
     for size, batch in ((8, BATCH), (KIB, BATCH), (64 * KIB, BATCH), (KIB * KIB, READ_REGIONS)):
         yield Row("rdmtx", "send", size, "polled", batch)

@@ -3,10 +3,12 @@
  * Handling of the device's completions. The most frequent eager messages take a fast path: a sent
  * message that is its own operation, and a message that arrives in its turn from a known peer.
  * They are reported together, which also frees their slots, so that the completion queue's lock is
- * taken only once. All other completions are handled by fast_medium.c, or by tx.c and msg.c, after
- * a report, so that the ULP gets its completions in order.
+ * taken only once. Messages of peers in the same kernel have such paths, too. All other completions
+ * are handled by fast_medium.c, or by tx.c and msg.c, after a report, so that the ULP gets its
+ * completions in order.
  */
 #include "fast.h"
+#include "local.h"
 
 /**
  * kefa_eager_init() - initialize the lists of messages to report, and prepared work requests
@@ -151,6 +153,32 @@ static __always_inline bool kefa_eager_sent(struct kefa_rdm *rdm, const struct i
 	return true;
 }
 
+/**
+ * kefa_eager_returned() - complete a message that a local peer has handled
+ * @rdm: the endpoint
+ * @ts: slot of the packet
+ *
+ * Context: Under kefa_ep.lock. The report is due.
+ * Return: false if it wasn't handled, because the fast path isn't for it.
+ */
+bool kefa_eager_returned(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	struct kefa_rpeer *peer = ts->peer;
+
+	if (unlikely(ts->whole != KEFA_WHOLE_PACKET || ts->status || ts->again || ts->err ||
+		     ts->copy || peer->backoff.delay_us || peer->state >= KEFA_RPEER_DYING))
+		return false;
+	if (unlikely(!list_empty(&peer->wait) || peer->owes))
+		kefa_rdm_todo(rdm, peer);
+	ts->seg.len = 0;
+	ts->shared = false;
+	kefa_ts_arrived(ts);
+	ts->whole = KEFA_WHOLE_NOT;
+	kefa_ts_release(rdm, ts);
+	kefa_ts_report(rdm, ts);
+	return true;
+}
+
 /* --- received messages --- */
 
 /* Complete a receive whose message was truncated, with an error. */
@@ -252,6 +280,52 @@ static __always_inline bool kefa_other_arrived(struct kefa_rdm *rdm, struct kefa
 	}
 }
 
+/* A message has had its turn: handle those that have waited for it. */
+static __always_inline void kefa_eager_begun(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	if (unlikely(!rdm->ordered))
+		return;
+	kefa_order_begun(&peer->order);
+	if (unlikely(!list_empty(&rdm->early))) {
+		kefa_eager_report(rdm);
+		kefa_rdm_drain(rdm, peer);
+	}
+}
+
+/**
+ * kefa_eager_local() - give a message of a local peer to its receive
+ * @rdm: the endpoint
+ * @ts: slot of the packet, which is the peer's
+ *
+ * Context: Under kefa_ep.lock. The report is due.
+ * Return: false if it wasn't handled, because the fast path isn't for it.
+ */
+bool kefa_eager_local(struct kefa_rdm *rdm, const struct kefa_ts *ts)
+{
+	struct kefa_rpeer *peer = rdm->peers.last;
+	struct kefa_eager __uninitialized e;
+	struct kofi_match_recv *recv;
+
+	if (unlikely(ts->copy || !kefa_eager_parse(ts->hdr, ts->len, &e)))
+		return false;
+	if (ts->seg.len) {
+		e.data = phys_to_virt(ts->seg.phys);
+		e.len = ts->seg.len;
+	}
+	if (unlikely(!peer || peer->local != ts->home))
+		peer = kefa_local_sender(rdm, ts->home);
+	if (unlikely(!peer || !kefa_rpeer_usual(peer) ||
+		     (rdm->ordered && e.msg_id != peer->order.exp_id)))
+		return false;
+	recv = kofi_match_find(&rdm->match, kefa_eager_what(&e), kefa_msg_src(rdm, peer), e.tag);
+	if (unlikely(!recv || recv->link.multi))
+		return false;
+	kefa_arrived(rdm, peer, ts->type, &e);
+	kefa_eager_take(rdm, container_of(recv, struct kefa_rop, recv), peer, &e);
+	kefa_eager_begun(rdm, peer);
+	return true;
+}
+
 /* Return: false if the completion wasn't handled, because the fast path isn't for it. */
 static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struct ib_wc *wc)
 {
@@ -285,13 +359,7 @@ static __always_inline bool kefa_eager_arrived(struct kefa_rdm *rdm, const struc
 	}
 	if (likely(again))
 		kefa_rs_again(rdm, rs);
-	if (unlikely(!rdm->ordered))
-		return true;
-	kefa_order_begun(&peer->order);
-	if (unlikely(!list_empty(&rdm->early))) {
-		kefa_eager_report(rdm);
-		kefa_rdm_drain(rdm, peer);
-	}
+	kefa_eager_begun(rdm, peer);
 	return true;
 }
 

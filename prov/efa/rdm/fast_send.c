@@ -6,9 +6,13 @@
  *
  * Any other call, and any call that fails here, takes the slow path of send.c and recv.c, which
  * returns and counts all errors. It goes on under the same lock.
+ *
+ * The fast path to peers in the same kernel is taken from the slow one, so that calls to others
+ * don't pay for it.
  */
 #include "../io.h"
 #include "../trace.h"
+#include "local.h"
 #include "rdm.h"
 #include "fast.h"
 #include "tx.h"
@@ -92,15 +96,19 @@ kefa_rplain_limits(const struct kefa_rdm *rdm, const struct kefa_rplain *p)
 	return p->what & FI_TAGGED ? &rdm->tagged : &rdm->ep.limits;
 }
 
-/* Return: the peer if a message of one packet can be posted to it at once, or NULL. */
+/*
+ * Return: the peer if a message of one packet can be posted to it at once, or NULL. @local says
+ * whether it must be in the same kernel, or mustn't.
+ */
 static __always_inline struct kefa_rpeer *kefa_rplain_peer(const struct kefa_rdm *rdm,
-							   const struct kefa_rplain *p)
+							   const struct kefa_rplain *p, bool local)
 {
 	struct kefa_rpeer *peer = kefa_peers_at(&rdm->peers, p->addr);
 
 	if (unlikely(!peer || !kefa_shake_ready(&rdm->self, peer) || peer->owes ||
-		     peer->flags & KEFA_RPEER_APART || peer->backoff.waiting ||
-		     !list_empty(&peer->wait) || !kefa_order_may_give(&peer->order)))
+		     (peer->flags & KEFA_RPEER_APART) != (local ? KEFA_RPEER_LOCAL : 0) ||
+		     peer->backoff.waiting || !list_empty(&peer->wait) ||
+		     !kefa_order_may_give(&peer->order)))
 		return NULL;
 	if (unlikely(rdm->ts_nfree <= rdm->ts_ctl ||
 		     (rdm->peers.count > 1 && peer->wrs >= rdm->ts_share)))
@@ -120,7 +128,7 @@ kefa_rplain_shape(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer, boo
 
 /* Copy or map the data of a packet. Return: false if it can be neither. */
 static __always_inline bool kefa_rplain_load(struct kefa_rdm *rdm, struct kefa_ts *ts, u32 hdr,
-					     const struct kefa_rplain *p)
+					     const struct kefa_rplain *p, bool local)
 {
 	if (likely(p->inject || hdr + p->len <= KEFA_TS_ROOM)) {
 		kefa_copy_data(ts->hdr + hdr, p->buf, p->len);
@@ -129,6 +137,12 @@ static __always_inline bool kefa_rplain_load(struct kefa_rdm *rdm, struct kefa_t
 		return true;
 	}
 	ts->len = hdr;
+	if (local) {
+		if (!kefa_one_piece(p->buf))
+			return false;
+		kefa_ts_lend(ts, virt_to_phys(p->buf), p->len);
+		return true;
+	}
 	if (kefa_one_piece(p->buf) &&
 	    kefa_seg_map(&rdm->ep, &ts->seg, virt_to_phys(p->buf), p->len, DMA_TO_DEVICE))
 		return true;
@@ -157,10 +171,13 @@ static __always_inline void kefa_rplain_wr(struct kefa_rdm *rdm, const struct ke
 		kefa_wr_sge(wr, ts->seg.dma, ts->seg.len);
 }
 
-/* Take the slot of a packet that has its data, and fill in its work request. Can't fail. */
+/*
+ * Take the slot of a packet that has its data, and fill in its work request, or pass the slot to
+ * the local peer. Can't fail.
+ */
 static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts *ts,
 					   struct kefa_rpeer *peer, const struct kefa_rplain *p,
-					  unsigned int nheld)
+					   unsigned int nheld, bool local)
 {
 	struct kefa_eager_tagrtm_hdr *hdr = (void *)ts->hdr;
 	const u32 msg_id = kefa_order_give(&peer->order);
@@ -189,12 +206,16 @@ static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts 
 	ep->stats.tx_bytes += p->len;
 	trace_kefa_packet(ep, peer, type, msg_id, p->len, true);
 	kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
+	if (local) {
+		kefa_local_post(rdm, ts, KEFA_LOCAL_REQUESTS);
+		return;
+	}
 	ep->held[nheld] = wr;
 	kefa_rplain_wr(rdm, ts, peer, wr);
 }
 
 static __always_inline bool kefa_rplain_tx(struct kefa_rdm *rdm, const struct kefa_rplain *p,
-					   bool simple)
+					   bool simple, bool local)
 {
 	const struct kefa_limits *limits = kefa_rplain_limits(rdm, p);
 	const unsigned int nheld = simple ? 0 : rdm->ep.nheld;
@@ -206,20 +227,38 @@ static __always_inline bool kefa_rplain_tx(struct kefa_rdm *rdm, const struct ke
 	if (unlikely(p->len >= (p->inject ? limits->inject : limits->send) || !ep->tx.nfree ||
 		     nheld == KEFA_HELD_MAX))
 		return false;
-	peer = kefa_rplain_peer(rdm, p);
+	peer = kefa_rplain_peer(rdm, p, local);
 	if (unlikely(!peer))
 		return false;
 	shape = kefa_rplain_shape(rdm, peer, p->what & FI_TAGGED);
 	if (unlikely(p->len > shape->room || kofi_side_reserve(&ep->tx.base)))
 		return false;
 	kefa_shape_begin(shape, ts->hdr);
-	if (unlikely(!kefa_rplain_load(rdm, ts, shape->hdr, p))) {
+	if (unlikely(!kefa_rplain_load(rdm, ts, shape->hdr, p, local))) {
 		kofi_side_unreserve(&ep->tx.base);
 		return false;
 	}
-	kefa_rplain_go(rdm, ts, peer, p, nheld);
-	kefa_ring(rdm, nheld, simple);
+	kefa_rplain_go(rdm, ts, peer, p, nheld, local);
+	if (!local)
+		kefa_ring(rdm, nheld, simple);
 	return true;
+}
+
+/* Send a message of one packet to a peer in the same kernel. @how is as below. */
+static noinline bool kefa_rplain_local(struct kefa_rdm *rdm, const void *buf, size_t len,
+				       fi_addr_t dest, u64 how, u64 tag, void *context)
+{
+	const struct kefa_rplain p = {
+		.what		= how & ~FI_INJECT,
+		.inject		= how & FI_INJECT,
+		.buf		= (void *)buf,
+		.len		= len,
+		.addr		= dest,
+		.tag		= tag,
+		.context	= context,
+	};
+
+	return kefa_rplain_tx(rdm, &p, true, true);
 }
 
 /* Send a message by the slow path. Releases the lock. @how is kefa_rplain.what, and FI_INJECT. */
@@ -239,6 +278,11 @@ static noinline ssize_t kefa_rplain_send_slow(struct kefa_ep *ep, const void *bu
 		.context	= context,
 	};
 
+	if (to_kefa_rdm(ep)->local &&
+	    kefa_rplain_local(to_kefa_rdm(ep), buf, len, dest, how, tag, context)) {
+		spin_unlock_bh(&ep->lock);
+		return 0;
+	}
 	iov_iter_kvec(&req.iter, ITER_SOURCE, &iov, 1, len);
 	return kefa_rdm_tx_unlock(to_kefa_rdm(ep), &req);
 }
@@ -251,8 +295,8 @@ static __always_inline bool kefa_rplain_send_it(struct kefa_ep *ep, const struct
 {
 	struct kefa_rdm *rdm = to_kefa_rdm(ep);
 
-	return likely(!ep->worker && !ep->nheld) ? kefa_rplain_tx(rdm, p, true) :
-						   kefa_rplain_tx(rdm, p, false);
+	return likely(!ep->worker && !ep->nheld) ? kefa_rplain_tx(rdm, p, true, false) :
+						   kefa_rplain_tx(rdm, p, false, false);
 }
 
 /* --- sending in several packets --- */
@@ -366,7 +410,7 @@ static __always_inline void kefa_rmedium_go(struct kefa_rdm *rdm, struct kefa_ro
 static struct kefa_rpeer *kefa_rmedium_peer(const struct kefa_rdm *rdm, const struct kefa_rplain *p,
 					    u32 n)
 {
-	struct kefa_rpeer *peer = kefa_rplain_peer(rdm, p);
+	struct kefa_rpeer *peer = kefa_rplain_peer(rdm, p, false);
 
 	if (!peer || kefa_shake_signs(peer) != KEFA_SIGNS_CONNID ||
 	    rdm->ep.nheld + n > KEFA_HELD_MAX || n > kefa_tx_room(rdm, peer))

@@ -255,14 +255,14 @@ static void kefa_local_refuse(struct kefa_ts *ts)
  * kefa_local_post() - send a packet to a peer in the same kernel
  * @rdm: the endpoint, enabled
  * @ts: slot of the packet
+ * @in: queue of the peer
  *
  * If the peer is gone, the packet is lost, as the device would report it.
  *
  * Context: Under kefa_ep.lock.
  */
-void kefa_local_post(struct kefa_rdm *rdm, struct kefa_ts *ts)
+void kefa_local_post(struct kefa_rdm *rdm, struct kefa_ts *ts, enum kefa_local_in in)
 {
-	const bool asks = kefa_row_of(ts->type)->flags & KEFA_ROW_REQ;
 	struct kefa_local *to = ts->peer->local;
 	bool up;
 
@@ -273,7 +273,7 @@ void kefa_local_post(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	spin_lock(&to->lock);
 	up = to->up;
 	if (likely(up)) {
-		kefa_tsq_add(&to->in[asks ? KEFA_LOCAL_REQUESTS : KEFA_LOCAL_ANSWERS], ts);
+		kefa_tsq_add(&to->in[in], ts);
 		kefa_local_wake(to);
 	}
 	spin_unlock(&to->lock);
@@ -292,6 +292,9 @@ static unsigned int kefa_local_reap(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	for (; ts; ts = next, n++) {
 		next = ts->next;
 		rdm->local->nout--;
+		if (likely(kefa_eager_returned(rdm, ts)))
+			continue;
+		kefa_rdm_report(rdm);
 		wc.wr_id = ts->id;
 		wc.vendor_err = ts->status;
 		wc.status = ts->status ? IB_WC_GENERAL_ERR : IB_WC_SUCCESS;
@@ -369,6 +372,30 @@ struct kefa_held *kefa_local_keep(struct kefa_rdm *rdm, const struct kefa_held *
 	return kept;
 }
 
+/**
+ * kefa_local_sender() - find a local peer
+ * @rdm: the endpoint
+ * @local: the peer's endpoint
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the peer, which is kefa_peers.last now; or NULL.
+ */
+struct kefa_rpeer *kefa_local_sender(struct kefa_rdm *rdm, const struct kefa_local *local)
+{
+	const struct kefa_src src = {
+		.gid		= local->gid,
+		.qpn		= local->qpn,
+		.connid		= local->connid,
+		.has_connid	= true,
+	};
+	struct kefa_rpeer *peer = kefa_peers_by_conn(&rdm->peers, &src);
+
+	if (!peer || peer->local != local)
+		return NULL;
+	rdm->peers.last = peer;
+	return peer;
+}
+
 /* Return: status of the packet for its sender. */
 static u8 kefa_local_packet(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
@@ -382,6 +409,7 @@ static u8 kefa_local_packet(struct kefa_rdm *rdm, struct kefa_ts *ts)
 		.local		= true,
 	};
 
+	kefa_rdm_report(rdm);
 	/* Without memory to keep the packet in, the endpoint has no receive for it. */
 	local->rs = local->rs ?: kefa_rs_spare(rdm);
 	if (!local->rs)
@@ -409,7 +437,10 @@ static unsigned int kefa_local_handle(struct kefa_rdm *rdm, struct kefa_ts *ts, 
 		next = ts->next;
 		if (over.head && over.head->home != ts->home)
 			kefa_local_return(&over);
-		ts->status = n < admits ? kefa_local_packet(rdm, ts) : KEFA_STATUS_RNR;
+		if (unlikely(n >= admits))
+			ts->status = KEFA_STATUS_RNR;
+		else
+			ts->status = kefa_eager_local(rdm, ts) ? 0 : kefa_local_packet(rdm, ts);
 		kefa_tsq_add(&over, ts);
 	}
 	if (over.head)
@@ -445,6 +476,7 @@ unsigned int kefa_local_take(struct kefa_rdm *rdm)
 	n += kefa_local_handle(rdm, answers.head, U32_MAX);
 	if (requests.head)
 		n += kefa_local_handle(rdm, requests.head, kefa_rx_admits(rdm, &local->next));
+	kefa_rdm_report(rdm);
 	if (local->more)
 		kefa_ep_wake(&rdm->ep);
 	return n;
@@ -534,6 +566,7 @@ void kefa_local_end(struct kefa_rdm *rdm)
 		kefa_tsq_move(&local->done, &done, UINT_MAX);
 		spin_unlock(&local->lock);
 		kefa_local_reap(rdm, done.head);
+		kefa_rdm_report(rdm);
 		left = local->nout;
 		spin_unlock_bh(&rdm->ep.lock);
 		if (!left)

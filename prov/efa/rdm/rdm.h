@@ -679,6 +679,8 @@ unsigned int kefa_rdm_poll(struct kefa_ep *ep, unsigned int budget);
 void kefa_rdm_wcs(struct kefa_rdm *rdm, unsigned int n);
 void kefa_rdm_report(struct kefa_rdm *rdm);
 void kefa_eager_init(struct kefa_rdm *rdm);
+bool kefa_eager_local(struct kefa_rdm *rdm, const struct kefa_ts *ts);
+bool kefa_eager_returned(struct kefa_rdm *rdm, struct kefa_ts *ts);
 
 /* report.c */
 

@@ -205,7 +205,8 @@ void kefa_ts_post(struct kefa_rdm *rdm, struct kefa_ts *ts)
 
 	if (unlikely(ts->peer->flags & KEFA_RPEER_LOCAL)) {
 		kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
-		kefa_local_post(rdm, ts);
+		kefa_local_post(rdm, ts, kefa_row_of(ts->type)->flags & KEFA_ROW_REQ ?
+				KEFA_LOCAL_REQUESTS : KEFA_LOCAL_ANSWERS);
 		return;
 	}
 	wr = kefa_ts_hold(rdm, ts);
