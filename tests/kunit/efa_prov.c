@@ -12,6 +12,9 @@
 #undef MODULE_ALIAS_KOFI_PROVIDER
 #define MODULE_ALIAS_KOFI_PROVIDER(name)	MODULE_INFO(not_alias, name)
 
+/* Suites turn it on for endpoints of their own. */
+#define KEFA_LOCAL_TRANSFER	false
+
 #include "../../prov/efa/main.c"
 #include "../../prov/efa/wq.c"
 #include "../../prov/efa/device.c"

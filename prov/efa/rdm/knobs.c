@@ -7,6 +7,11 @@
 #include <linux/sizes.h>
 #include "knobs.h"
 
+/* Tests have another default, as most are about packets between endpoints in one kernel. */
+#ifndef KEFA_LOCAL_TRANSFER
+#define KEFA_LOCAL_TRANSFER	true
+#endif
+
 struct kefa_knobs kefa_knobs = {
 	.rx_budget			= SZ_4M,
 	.inter_max_medium_message_size	= SZ_64K,
@@ -19,6 +24,7 @@ struct kefa_knobs kefa_knobs = {
 	.implicit_av_size		= 1024,
 	.handshake_timeout		= 60,
 	.rma_timeout			= 30,
+	.local_transfer			= KEFA_LOCAL_TRANSFER,
 };
 
 module_param_named(rx_budget, kefa_knobs.rx_budget, uint, 0644);
@@ -49,4 +55,4 @@ MODULE_PARM_DESC(handshake_timeout, "Seconds after which a peer of fabric efa th
 module_param_named(rma_timeout, kefa_knobs.rma_timeout, uint, 0644);
 MODULE_PARM_DESC(rma_timeout, "Seconds after which a read or write by packets of fabric efa fails that its peer doesn't answer, up to 120; 0 for no limit");
 module_param_named(local_transfer, kefa_knobs.local_transfer, bool, 0644);
-MODULE_PARM_DESC(local_transfer, "Endpoints of fabric efa in one kernel communicate without the device (default 0)");
+MODULE_PARM_DESC(local_transfer, "Endpoints of fabric efa in one kernel communicate without the device (default 1)");

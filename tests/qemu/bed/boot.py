@@ -204,8 +204,9 @@ def split_sections(text):
 
 def machine(boot, built, console):
     """QEMU's command line without the options of a single guest."""
+    # Where both endpoints are in one guest, the tests are about the device between them.
     append = ("console=ttyS0 panic=-1 oops=panic softlockup_panic=1 loglevel=7 "
-              f"{boot.clock} {boot.cmdline}")
+              f"kofi_efa.local_transfer=0 {boot.clock} {boot.cmdline}")
     if boot.kernel == "test":
         append += " kmemleak=on" if boot.kmemleak else " kmemleak=off"
     command = [

@@ -10,13 +10,14 @@
 #
 # 16 threads send messages of 1 MiB by fabric efa between two endpoints, and 8 more threads send
 # short ones; some receives are posted late. Every byte is checked. Each part has one fault of the
-# network, or few regions in the device. Each sub-protocol must be used, and the device must have
+# network, or few regions in the device; one does without the device. Each sub-protocol must be used, and the device must have
 # the same objects after each part as before.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
 SIM=/sys/kernel/debug/efasim/es0
 EFA=/sys/kernel/debug/kofi_efa/es0
+LOCAL=/sys/module/kofi_efa/parameters/local_transfer
 TYPES="EAGER_TAGRTM MEDIUM_TAGRTM LONGCTS_TAGRTM CTS CTSDATA DC_EAGER_TAGRTM DC_MEDIUM_TAGRTM
 DC_LONGCTS_TAGRTM RECEIPT LONGREAD_TAGRTM EOR"
 
@@ -95,6 +96,8 @@ soak()
 	note "missing: $(missing)"
 	traffic "$what"
 	sed 's/^/# /' "$EFA"
+	[ "$what" != local ] ||
+		check "local: packets did without the device" [ "$(sum sources local)" -gt 0 ]
 	check "$what: no peer was declared dead" [ "$(sum deaths deaths)" = 0 ]
 	echo 0 > /sys/module/kofi_soak/parameters/seconds
 	check "$what: every byte was right" wait $soak
@@ -119,6 +122,13 @@ soak "reorder" reorder=300
 soak "delay" delay=50
 soak "drop" drop=5
 soak "rnr" rnr=100
+check "the bed has endpoints use the device" grep -q N $LOCAL
+echo 1 > $LOCAL
+ALL_TYPES=$TYPES
+TYPES=${TYPES%LONGREAD*}
+soak "local"
+TYPES=$ALL_TYPES
+echo 0 > $LOCAL
 # There is room for eleven more regions, so one endpoint gets eight and the other one three.
 soak "few regions" mr_limit=$(($(sed -n 's/^regions //p' $SIM/memory) + 11))
 echo 200000 > /sys/module/kofi_efa/parameters/runt_size
