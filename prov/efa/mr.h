@@ -87,8 +87,8 @@ enum kefa_mr_state {
  *	kefa_mr_lock() or kefa_ep.lock
  * @open: the CPU may access the memory for peers
  * @seq: number of times that @open was set
- * @reads: number of reads by which the device writes to the memory for peers; incremented under
- *	@cpu, with @open
+ * @reads: number of reads by which the device writes to the memory for peers, and of packets whose
+ *	data peers in the same kernel copy from it; incremented under @cpu, with @open
  * @late: in kefa_mrq.late; under kefa_mrq.lock
  * @rcu: for freeing, as the region may just have been found by its key
  */
@@ -222,8 +222,8 @@ enum kefa_fault kefa_mr_read(struct kefa_domain *dom, const struct kefa_named *m
 
 enum kefa_fault kefa_mr_atomic(struct kefa_domain *dom, const struct kefa_named *mem, u64 access,
 			       struct kefa_arith *arith);
-enum kefa_fault kefa_mr_reach(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
-			      u32 len, struct kefa_seg *seg, struct kefa_mr **found);
+enum kefa_fault kefa_mr_reach(struct kefa_domain *dom, const struct kefa_named *mem, u64 access,
+			      u64 off, u32 len, struct kefa_seg *seg, struct kefa_mr **found);
 void kefa_mr_unreach(struct kefa_mr *mr);
 
 /* mr_map.c */

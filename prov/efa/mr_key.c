@@ -384,21 +384,23 @@ static dma_addr_t kefa_mr_dma(const struct kefa_mr *mr, unsigned int entry, u64 
 }
 
 /**
- * kefa_mr_reach() - let the device write to a region for a peer, by a read of the peer's memory
+ * kefa_mr_reach() - let the device write to a region, or a peer in the same kernel read it
  * @dom: the domain
- * @mem: memory that kefa_mr_check() has allowed to write to
+ * @mem: memory that kefa_mr_check() has allowed to access so
+ * @access: FI_REMOTE_WRITE or FI_REMOTE_READ
  * @off: offset in @mem
  * @len: number of bytes, more than 0; @off + @len is at most @mem->len
  * @seg: takes the first part of that memory that is contiguous
  * @found: takes the region, which isn't idle until kefa_mr_unreach()
  *
- * Such a read uses no key of the region, so invalidation doesn't stop it.
+ * The device writes by a read of the peer's memory. Neither it nor such a peer uses a key of the
+ * region, so invalidation doesn't stop them.
  *
  * Context: Process or softirq context; doesn't sleep.
- * Return: KEFA_FAULT_NONE, or why the device may not: the registration has ended.
+ * Return: KEFA_FAULT_NONE, or why they may not: the registration has ended.
  */
-enum kefa_fault kefa_mr_reach(struct kefa_domain *dom, const struct kefa_named *mem, u64 off,
-			      u32 len, struct kefa_seg *seg, struct kefa_mr **found)
+enum kefa_fault kefa_mr_reach(struct kefa_domain *dom, const struct kefa_named *mem, u64 access,
+			      u64 off, u32 len, struct kefa_seg *seg, struct kefa_mr **found)
 {
 	enum kefa_fault fault = KEFA_FAULT_KEY;
 	unsigned int entry;
@@ -410,7 +412,7 @@ enum kefa_fault kefa_mr_reach(struct kefa_domain *dom, const struct kefa_named *
 	if (mr) {
 		read_lock_bh(&mr->cpu);
 		if (mr->seq == mem->seq)
-			fault = kefa_mr_judge(mr, mem, FI_REMOTE_WRITE);
+			fault = kefa_mr_judge(mr, mem, access);
 		if (!fault) {
 			off += mem->addr - mr->mr_fid.base_addr;
 			entry = kefa_mr_entry(mr, off);
@@ -429,7 +431,7 @@ enum kefa_fault kefa_mr_reach(struct kefa_domain *dom, const struct kefa_named *
 
 /**
  * kefa_mr_unreach() - undo kefa_mr_reach()
- * @mr: the region, to which the device doesn't write any more
+ * @mr: the region, which neither the device nor the peer accesses any more
  *
  * Context: Process or softirq context; doesn't sleep.
  */

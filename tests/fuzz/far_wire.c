@@ -283,7 +283,7 @@ static void check_reach(const struct kefa_named *mem, const u32 *region, u64 off
 	for (; off >= mem->len; mem++, region++)
 		off -= mem->len;
 	len = min_t(u64, len, mem->len - off);
-	if (kefa_mr_reach(&dom, mem, off, len, &seg, &mr)) {
+	if (kefa_mr_reach(&dom, mem, FI_REMOTE_WRITE, off, len, &seg, &mr)) {
 		assert(!first);
 		return;
 	}

@@ -3,6 +3,7 @@
 #include <kofi/atomic.h>
 #include "crew.h"
 #include "efa_rdm_scene.h"
+#include "../../prov/efa/mr.h"
 #include "../../prov/efa/rdm/knobs.h"
 #include "../../prov/efa/rdm/local.h"
 
@@ -40,6 +41,17 @@ static void settle(struct rdm_pair *pair)
 		efake_settle();
 		now = progress(pair);
 	}
+}
+
+/* Have an endpoint not look at the packets that come from now on, until it is kicked. */
+static void ignore_news(struct rdm_end *end)
+{
+	struct kefa_ep *ep = to_kefa_ep(end->ep);
+
+	cancel_delayed_work_sync(&ep->idle);
+	spin_lock_bh(&ep->lock);
+	rdm_of(end)->local->news = true;
+	spin_unlock_bh(&ep->lock);
 }
 
 /* Check that the device had nothing to do with the endpoints' messages, and nothing is left. */
@@ -166,6 +178,44 @@ static void local_rma(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, efa_filled(pair->out, len, i));
 	}
 	KUNIT_EXPECT_EQ(test, rdm_of(end)->stats.reads + rdm_of(end)->stats.writes, 0);
+	expect_local(test, pair);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+static int reads_of(struct fid_mr *mr)
+{
+	return atomic_read(&container_of(mr, struct kefa_mr, mr_fid)->reads);
+}
+
+/* A region isn't closed while a reader may copy from it, and is read in place. */
+static void local_lent(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &local_opts);
+	struct rdm_end *end = &pair->end[0];
+	struct kefa_rdm *target = rdm_of(&pair->end[1]);
+	struct fid_mr *mr;
+	u64 copied;
+
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(pair->domain, pair->in, SZ_128K, FI_REMOTE_READ, 0, 0, 0,
+					&mr, NULL), 0);
+	one_message(test, pair, 8, true, false);
+	settle(pair);
+	efa_fill(pair->in, 7000, 1);
+	copied = target->stats.copied;
+	/* The reader doesn't look at its packets. */
+	ignore_news(&pair->end[0]);
+	KUNIT_EXPECT_EQ(test, fi_read(end->ep, pair->out, 7000, NULL, end->peer, mr->base_addr,
+				      fi_mr_key(mr), (void *)2), 0);
+	kefa_ep_kick(to_kefa_ep(pair->end[1].ep));
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, target->local->nout, 1);
+	KUNIT_EXPECT_EQ(test, reads_of(mr), 1);
+	settle(pair);
+	KUNIT_EXPECT_EQ(test, reads_of(mr), 0);
+	rdm_expect(test, end, 2, 7000);
+	KUNIT_EXPECT_TRUE(test, efa_filled(pair->out, 7000, 1));
+	KUNIT_EXPECT_EQ(test, target->stats.copied, copied);
+	KUNIT_EXPECT_EQ(test, target->ep.stats.bounced, 0);
 	expect_local(test, pair);
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
@@ -326,10 +376,7 @@ static void local_closed(struct kunit *test)
 		pair = rdm_pair_new(test, &local_opts);
 		one_message(test, pair, 8, true, false);
 		/* The other endpoint doesn't look at its packets. */
-		cancel_delayed_work_sync(&to_kefa_ep(pair->end[1].ep)->idle);
-		spin_lock_bh(&to_kefa_ep(pair->end[1].ep)->lock);
-		rdm_of(&pair->end[1])->local->news = true;
-		spin_unlock_bh(&to_kefa_ep(pair->end[1].ep)->lock);
+		ignore_news(&pair->end[1]);
 		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 7000, 1, 7), 0);
 		rdm_expect_nothing(test, &pair->end[0]);
 		if (!which)
@@ -682,6 +729,7 @@ static struct kunit_case local_cases[] = {
 	KUNIT_CASE(local_messages),
 	KUNIT_CASE(local_once),
 	KUNIT_CASE(local_rma),
+	KUNIT_CASE(local_lent),
 	KUNIT_CASE(local_many),
 	KUNIT_CASE(local_atomics),
 	KUNIT_CASE(local_stranger),

@@ -75,14 +75,6 @@ const struct kefa_pkt_ops kefa_longread_rtw_ops = {
 	.received	= kefa_longread_rtw_received,
 };
 
-/* Return: the piece with the byte at @off, which becomes the offset in the piece. */
-static const struct kefa_named *kefa_named_at(const struct kefa_named *mem, u64 *off)
-{
-	for (; *off >= mem->len; mem++)
-		*off -= mem->len;
-	return mem;
-}
-
 /* Return: the number of a peer's writes that can't be read, and wait for its HANDSHAKE. */
 static u32 kefa_target_unshaken(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
 {
@@ -171,7 +163,8 @@ bool kefa_target_fetch(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	from = kefa_named_at(rop->target->from, &off);
 	len = min3(mem->len - in, from->len - off, (u64)rdm->lim.read_segment);
 	fault = from->key > U32_MAX ? KEFA_FAULT_KEY :
-				      kefa_mr_reach(rdm->ep.dom, mem, in, len, &ts->seg, &ts->mr);
+				      kefa_mr_reach(rdm->ep.dom, mem, FI_REMOTE_WRITE, in, len,
+						    &ts->seg, &ts->mr);
 	if (fault) {
 		ts->seg.len = 0;
 		kefa_ts_free(rdm, ts);

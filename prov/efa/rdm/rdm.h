@@ -167,7 +167,7 @@ enum kefa_whole {
  *	neither
  * @copy: bounce buffer with the whole packet, or NULL
  * @context: with @whole, context of the ULP
- * @mr: in KEFA_TS_FETCH, the region, counted in kefa_mr.reads
+ * @mr: in KEFA_TS_FETCH and with @lends, the region, counted in kefa_mr.reads
  * @kept: for a packet of an atomic operation that must be made again, the whole packet
  * @tag: with @whole, tag of the message
  * @raddr: of a work request by kefa_rdma_wr(), address of the peer's memory
@@ -191,11 +191,12 @@ enum kefa_whole {
  * @whole: enum kefa_whole
  * @quiet: with @whole, the message has no completion on success
  * @serves: the packet is counted in kefa_rpeer.answers
- * @home: the endpoint, as its local peers see it
+ * @lends: @seg is a part of @mr, from which a local peer copies
  * @status: status with which a local peer has returned the slot
+ * @home: the endpoint, as its local peers see it
  *
- * In a free slot @rop, @seg.len, @copy, @err, @what, @again, @has_imm, @ordered, @shared, @whole
- * and @serves are clear.
+ * In a free slot @rop, @seg.len, @copy, @err, @what, @again, @has_imm, @ordered, @shared, @whole,
+ * @serves and @lends are clear.
  */
 struct kefa_ts {
 	struct kefa_ts		*next;
@@ -236,8 +237,9 @@ struct kefa_ts {
 	u8			whole;
 	bool			quiet;
 	bool			serves;
-	struct kefa_local	*home;
+	bool			lends;
 	u8			status;
+	struct kefa_local	*home;
 };
 
 /**

@@ -549,6 +549,34 @@ static bool kefa_slice_read(struct kefa_rdm *rdm, struct kefa_ts *ts,
 }
 
 /*
+ * Take a slot for a packet to a reader in the same kernel, which copies the data out of the region.
+ * The end of the registration waits for that. Return: the slot; or NULL if there is none for now,
+ * or the data is in several places.
+ */
+static struct kefa_ts *kefa_target_lend(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
+					const struct kefa_slice *slice, u32 len)
+{
+	u64 in = slice->off;
+	const struct kefa_named *mem = kefa_named_at(slice->mem, &in);
+	struct kefa_ts *ts = len <= mem->len - in ? kefa_ts_take(rdm, peer, false) : NULL;
+
+	if (!ts)
+		return NULL;
+	ts->len = slice->hdr;
+	if (kefa_mr_reach(rdm->ep.dom, mem, FI_REMOTE_READ, in, len, &ts->seg, &ts->mr)) {
+		ts->seg.len = 0;
+		kefa_ts_free(rdm, ts);
+		return NULL;
+	}
+	ts->shared = true;
+	ts->lends = true;
+	if (ts->seg.len == len)
+		return ts;
+	kefa_ts_free(rdm, ts);
+	return NULL;
+}
+
+/*
  * Take a slot for a packet to a reader, and copy @len bytes of data behind the headers. The data is
  * copied, so that neither the slot nor the packet depends on the region.
  * Return: the slot; NULL if there is none for now; or an ERR_PTR() if the region was closed.
@@ -556,8 +584,13 @@ static bool kefa_slice_read(struct kefa_rdm *rdm, struct kefa_ts *ts,
 static struct kefa_ts *kefa_target_slot(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 					const struct kefa_slice *slice, u32 len)
 {
-	struct kefa_ts *ts = kefa_target_ts(rdm, peer, slice->hdr + len);
+	struct kefa_ts *ts = NULL;
 
+	if (peer->flags & KEFA_RPEER_LOCAL && slice->hdr + len > KEFA_TS_ROOM)
+		ts = kefa_target_lend(rdm, peer, slice, len);
+	if (ts)
+		return ts;
+	ts = kefa_target_ts(rdm, peer, slice->hdr + len);
 	if (!ts)
 		return NULL;
 	if (ts->copy)
@@ -589,7 +622,8 @@ void kefa_target_post(struct kefa_rdm *rdm, struct kefa_ts *ts, struct kefa_rop 
 		rop->wrs++;
 	kefa_ts_seal(rdm, ts, pkt);
 	rdm->stats.sent[ts->type]++;
-	rdm->stats.copied += pkt->seg_length;
+	if (!ts->lends)
+		rdm->stats.copied += pkt->seg_length;
 	rdm->ep.stats.tx_bytes += pkt->seg_length;
 	kefa_ts_post(rdm, ts);
 }

@@ -52,6 +52,14 @@ static inline struct kefa_slice *kefa_slice_of(struct kefa_ts *ts)
 	return (void *)(ts->hdr + KEFA_HDR_ROOM);
 }
 
+/* Return: the piece with the byte at @off, which becomes the offset in the piece. */
+static inline const struct kefa_named *kefa_named_at(const struct kefa_named *mem, u64 *off)
+{
+	for (; *off >= mem->len; mem++)
+		*off -= mem->len;
+	return mem;
+}
+
 bool kefa_target_fault(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_fault fault);
 bool kefa_target_check(struct kefa_rdm *rdm, struct kefa_rpeer *peer, const struct kefa_pkt *pkt,
 		       u64 access, struct kefa_named *mem);

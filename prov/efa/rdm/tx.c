@@ -113,6 +113,7 @@ static void kefa_ts_clear(struct kefa_ts *ts)
 	ts->again = false;
 	ts->has_imm = false;
 	ts->shared = false;
+	ts->lends = false;
 	ts->whole = KEFA_WHOLE_NOT;
 }
 
@@ -130,7 +131,7 @@ void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	struct kefa_rpeer *peer = ts->peer;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	if (ts->what == KEFA_TS_FETCH)
+	if (ts->what == KEFA_TS_FETCH || ts->lends)
 		kefa_mr_unreach(ts->mr);
 	else if (ts->seg.len && !ts->shared)
 		kefa_dma_unmap(rdm->ep.dma, ts->seg.dma, ts->seg.len,
@@ -646,7 +647,7 @@ void kefa_ts_done(struct kefa_rdm *rdm, const struct ib_wc *ibwc)
 	if (!list_empty(&peer->wait) || peer->owes)
 		kefa_rdm_todo(rdm, peer);
 	if (!rop && row->type == KEFA_READRSP_PKT)
-		kefa_target_was_read(rdm, ts->len - sizeof(struct kefa_readrsp_hdr));
+		kefa_target_was_read(rdm, ts->len + ts->seg.len - sizeof(struct kefa_readrsp_hdr));
 	kefa_ts_free(rdm, ts);
 	if (!rop)
 		return;
