@@ -292,6 +292,27 @@ static __always_inline void kefa_eager_begun(struct kefa_rdm *rdm, struct kefa_r
 	}
 }
 
+/* Get the contents of a local peer's message. Return: false if it needs the slow path. */
+static __always_inline bool kefa_eager_passed(const struct kefa_ts *ts, struct kefa_eager *e)
+{
+	/* The slot of a message that has no operation says what is in the headers. */
+	if (likely(ts->whole == KEFA_WHOLE_PACKET && (ts->type == KEFA_EAGER_TAGRTM_PKT ||
+						      ts->type == KEFA_EAGER_MSGRTM_PKT))) {
+		e->tagged = ts->type == KEFA_EAGER_TAGRTM_PKT;
+		e->tag = ts->tag;
+		e->msg_id = ts->msg_id;
+		e->len = ts->total;
+		e->data = ts->hdr + ts->len - ts->total;
+	} else if (ts->copy || !kefa_eager_parse(ts->hdr, ts->len, e)) {
+		return false;
+	}
+	if (ts->seg.len) {
+		e->data = phys_to_virt(ts->seg.phys);
+		e->len = ts->seg.len;
+	}
+	return true;
+}
+
 /**
  * kefa_eager_local() - give a message of a local peer to its receive
  * @rdm: the endpoint
@@ -306,12 +327,8 @@ bool kefa_eager_local(struct kefa_rdm *rdm, const struct kefa_ts *ts)
 	struct kefa_eager __uninitialized e;
 	struct kofi_match_recv *recv;
 
-	if (unlikely(ts->copy || !kefa_eager_parse(ts->hdr, ts->len, &e)))
+	if (unlikely(!kefa_eager_passed(ts, &e)))
 		return false;
-	if (ts->seg.len) {
-		e.data = phys_to_virt(ts->seg.phys);
-		e.len = ts->seg.len;
-	}
 	if (unlikely(!peer || peer->local != ts->home))
 		peer = kefa_local_sender(rdm, ts->home);
 	if (unlikely(!peer || !kefa_rpeer_usual(peer) ||

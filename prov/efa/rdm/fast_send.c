@@ -7,8 +7,8 @@
  * Any other call, and any call that fails here, takes the slow path of send.c and recv.c, which
  * returns and counts all errors. It goes on under the same lock.
  *
- * The fast path to peers in the same kernel is taken from the slow one, so that calls to others
- * don't pay for it.
+ * The fast path to peers in the same kernel is tried when that of other peers has failed, so that
+ * calls to these don't pay for it.
  */
 #include "../io.h"
 #include "../trace.h"
@@ -244,21 +244,26 @@ static __always_inline bool kefa_rplain_tx(struct kefa_rdm *rdm, const struct ke
 	return true;
 }
 
-/* Send a message of one packet to a peer in the same kernel. @how is as below. */
-static noinline bool kefa_rplain_local(struct kefa_rdm *rdm, const void *buf, size_t len,
-				       fi_addr_t dest, u64 how, u64 tag, void *context)
+/* Send a message of one packet to a peer in the same kernel. */
+static __always_inline bool kefa_rplain_local(struct kefa_rdm *rdm, const struct kefa_rplain *p)
+{
+	return rdm->local && kefa_rplain_tx(rdm, p, true, true);
+}
+
+/* Likewise, of a call that injects it. @how is as below. */
+static noinline bool kefa_rplain_inject_local(struct kefa_rdm *rdm, const void *buf, size_t len,
+					      fi_addr_t dest, u64 how, u64 tag)
 {
 	const struct kefa_rplain p = {
 		.what		= how & ~FI_INJECT,
-		.inject		= how & FI_INJECT,
+		.inject		= true,
 		.buf		= (void *)buf,
 		.len		= len,
 		.addr		= dest,
 		.tag		= tag,
-		.context	= context,
 	};
 
-	return kefa_rplain_tx(rdm, &p, true, true);
+	return kefa_rplain_local(rdm, &p);
 }
 
 /* Send a message by the slow path. Releases the lock. @how is kefa_rplain.what, and FI_INJECT. */
@@ -278,8 +283,7 @@ static noinline ssize_t kefa_rplain_send_slow(struct kefa_ep *ep, const void *bu
 		.context	= context,
 	};
 
-	if (to_kefa_rdm(ep)->local &&
-	    kefa_rplain_local(to_kefa_rdm(ep), buf, len, dest, how, tag, context)) {
+	if (inject && kefa_rplain_inject_local(to_kefa_rdm(ep), buf, len, dest, how, tag)) {
 		spin_unlock_bh(&ep->lock);
 		return 0;
 	}
@@ -533,7 +537,8 @@ static noinline ssize_t kefa_rplain_send_other(struct kefa_ep *ep, const void *b
 		.context	= context,
 	};
 
-	if (!kefa_rplain_send_parts(to_kefa_rdm(ep), &p, false))
+	if (!kefa_rplain_local(to_kefa_rdm(ep), &p) &&
+	    !kefa_rplain_send_parts(to_kefa_rdm(ep), &p, false))
 		return kefa_rplain_send_slow(ep, buf, len, dest, p.what, 0, context);
 	spin_unlock_bh(&ep->lock);
 	return 0;
@@ -552,7 +557,8 @@ static noinline ssize_t kefa_rplain_tsend_other(struct kefa_ep *ep, const void *
 		.context	= context,
 	};
 
-	if (!kefa_rplain_send_parts(to_kefa_rdm(ep), &p, true))
+	if (!kefa_rplain_local(to_kefa_rdm(ep), &p) &&
+	    !kefa_rplain_send_parts(to_kefa_rdm(ep), &p, true))
 		return kefa_rplain_send_slow(ep, buf, len, dest, p.what, tag, context);
 	spin_unlock_bh(&ep->lock);
 	return 0;
