@@ -38,6 +38,7 @@ enum kb_kind {
 	KB_LATE,	/* receive messages that have arrived before */
 	KB_WRITE,
 	KB_READ,
+	KB_FETCH,	/* add to words of 64 bits, and get the old values */
 	KB_REG,		/* register memory for peers */
 	KB_INV,		/* invalidate registrations */
 	KB_KINDS,

@@ -40,6 +40,7 @@ static const char * const kb_kinds[KB_KINDS] = {
 	[KB_LATE]	= "late",
 	[KB_WRITE]	= "write",
 	[KB_READ]	= "read",
+	[KB_FETCH]	= "fetch",
 	[KB_REG]	= "reg",
 	[KB_INV]	= "inv",
 };

@@ -5,8 +5,10 @@
  * on each of two devices, and so has "rdmlocal", where the guest has the provider do without the
  * devices. "rdmtx" and "rdmrx" are such pairs, but only the sender's or only the
  * receiver's instructions are counted. They also read and write the receiver's memory by the
- * device; "emutx" and "emurx" do so by packets.
+ * device; "emutx" and "emurx" do so by packets. Their additions with old values go by packets in
+ * any case. "dgtx" and "dgrx" are pairs of endpoints of datagrams.
  */
+#include <kofi/atomic.h>
 #include <kofi/cm.h>
 #include <kofi/domain.h>
 #include <kofi/efa_ext.h>
@@ -68,8 +70,10 @@ struct kbr_side {
  * @sides: endpoints; pairs have two
  * @count: number of endpoints
  * @counted: index of the side whose instructions are counted, or KBR_ALL
- * @far: the first side reads or writes memory of the second
+ * @far: the first side reads, writes or adds to memory of the second
  * @packets: with @far, by packets instead of by the device
+ * @dgram: the sides have datagrams instead of tagged messages
+ * @prefix: with @dgram, bytes in front of a message
  * @memory: with @far, the second side's memory, @size bytes
  * @mr: region of @memory
  * @buf: buffers, one for each operation
@@ -87,6 +91,8 @@ struct kbr_end {
 	unsigned int			counted;
 	bool				far;
 	bool				packets;
+	bool				dgram;
+	u32				prefix;
 	void				*memory;
 	struct fid_mr			*mr;
 	void				*buf[KB_MAX_BATCH];
@@ -105,7 +111,7 @@ static struct kbr_end *to_kbr(struct kb_end *end)
 
 /* --- completions --- */
 
-/* A read or write has a completion at the first side only. */
+/* A read, write or addition has a completion at the first side only. */
 static void kbr_count(struct kbr_end *kbr, ssize_t n)
 {
 	kbr->completed += n;
@@ -205,11 +211,16 @@ static ssize_t kbr_send(struct kbr_end *kbr, u32 i)
 {
 	struct kbr_side *side = &kbr->sides[0];
 
+	if (kbr->dgram)
+		return fi_send(side->ep, kbr->buf[i], kbr->prefix + kbr->end.test->size, NULL,
+			       side->peer, kbr);
 	return fi_tsend(side->ep, kbr->buf[i], kbr->end.test->size, NULL, side->peer, i + 1, kbr);
 }
 
 static ssize_t kbr_recv(struct kbr_end *kbr, struct kbr_side *side, u32 i)
 {
+	if (kbr->dgram)
+		return fi_recv(side->ep, kbr->buf[i], kbr->size, NULL, FI_ADDR_UNSPEC, kbr);
 	return fi_trecv(side->ep, kbr->buf[i], kbr->size, NULL, FI_ADDR_UNSPEC, i + 1, 0, kbr);
 }
 
@@ -264,8 +275,12 @@ static ssize_t kbr_stir(struct kbr_end *kbr)
 	u32 i;
 
 	kb_stop_counting(&kbr->end);
-	ret = fi_trecv(to->ep, kbr->buf[0], kbr->size, NULL, FI_ADDR_UNSPEC, KBR_GREETING, 0, kbr);
-	ret = ret ?: fi_tsend(from->ep, kbr->buf[0], 1, NULL, from->peer, KBR_GREETING, kbr);
+	if (kbr->dgram)
+		ret = kbr_recv(kbr, to, 0) ?: kbr_send(kbr, 0);
+	else
+		ret = fi_trecv(to->ep, kbr->buf[0], kbr->size, NULL, FI_ADDR_UNSPEC, KBR_GREETING,
+			       0, kbr) ?:
+		      fi_tsend(from->ep, kbr->buf[0], 1, NULL, from->peer, KBR_GREETING, kbr);
 	for (i = 0; (i < KBR_STEPS || kbr->completed < 2) && !ret; i++) {
 		ret = kbr_take(kbr, to) ?: kbr_take(kbr, from);
 		usleep_range(KBR_REST, KBR_REST + 50);
@@ -276,20 +291,33 @@ static ssize_t kbr_stir(struct kbr_end *kbr)
 	return ret;
 }
 
-/* Read or write the second side's memory. */
+static ssize_t kbr_transfer(struct kbr_end *kbr, u8 *buf)
+{
+	const u64 addr = kbr->mr->base_addr, key = fi_mr_key(kbr->mr);
+	const struct kb_test *test = kbr->end.test;
+	struct kbr_side *side = &kbr->sides[0];
+
+	switch (test->kind) {
+	case KB_READ:
+		return fi_read(side->ep, buf, test->size, NULL, side->peer, addr, key, kbr);
+	case KB_FETCH:
+		return fi_fetch_atomic(side->ep, buf, test->size / sizeof(u64), NULL,
+				       buf + test->size, NULL, side->peer, addr, key, FI_UINT64,
+				       FI_SUM, kbr);
+	default:
+		return fi_write(side->ep, buf, test->size, NULL, side->peer, addr, key, kbr);
+	}
+}
+
+/* Read, write or add to the second side's memory. */
 static ssize_t kbr_transfers(struct kbr_end *kbr)
 {
-	const struct kb_test *test = kbr->end.test;
-	const u64 addr = kbr->mr->base_addr, key = fi_mr_key(kbr->mr);
-	struct kbr_side *side = &kbr->sides[0];
 	ssize_t ret = kbr_stir(kbr);
 	u32 i;
 
 	kbr_turn(kbr, 0);
-	for (i = 0; i < test->batch && !ret; i++)
-		ret = test->kind == KB_READ ?
-		      fi_read(side->ep, kbr->buf[i], test->size, NULL, side->peer, addr, key, kbr) :
-		      fi_write(side->ep, kbr->buf[i], test->size, NULL, side->peer, addr, key, kbr);
+	for (i = 0; i < kbr->end.test->batch && !ret; i++)
+		ret = kbr_transfer(kbr, kbr->buf[i]);
 	kbr_turn_over(kbr, 0);
 	return ret;
 }
@@ -408,10 +436,16 @@ static int kbr_open_side(struct kbr_end *kbr, struct kbr_side *side, const struc
 	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, FI_EFA_FABRIC, device);
 	if (!hints)
 		return -ENOMEM;
-	hints->caps = FI_MSG | FI_TAGGED | (kbr->far ? FI_RMA : 0);
+	hints->caps = FI_MSG | (kbr->dgram ? 0 : FI_TAGGED) | (kbr->far ? FI_RMA : 0) |
+		      (test->kind == KB_FETCH ? FI_ATOMIC : 0);
+	hints->mode = FI_MSG_PREFIX;
+	hints->ep_attr->type = kbr->dgram ? FI_EP_DGRAM : FI_EP_RDM;
 	ret = fi_getinfo(fi_version(), NULL, NULL, 0, hints, &side->info);
 	fi_freeinfo(hints);
-	return ret ?: fi_fabric(side->info->fabric_attr, &side->fabric, NULL) ?:
+	if (ret)
+		return ret;
+	kbr->prefix = side->info->ep_attr->msg_prefix_size;
+	return fi_fabric(side->info->fabric_attr, &side->fabric, NULL) ?:
 	       fi_domain(side->fabric, side->info, &side->domain, NULL) ?:
 	       fi_av_open(side->domain, &av_attr, &side->av, NULL) ?:
 	       fi_cq_open(side->domain, &cq_attr, &side->cq, NULL) ?:
@@ -462,8 +496,12 @@ static int kbr_open_memory(struct kbr_end *kbr)
 			 FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &kbr->mr, NULL);
 }
 
+/* Properties of pairs. */
+#define KBR_PACKETS	0x1	/* reads and writes go by packets */
+#define KBR_DGRAM	0x2	/* datagrams */
+
 static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int count,
-				     unsigned int counted, bool packets)
+				     unsigned int counted, unsigned int flags)
 {
 	struct kbr_end *kbr = kzalloc(sizeof(*kbr), GFP_KERNEL);
 	int ret = 0;
@@ -474,8 +512,9 @@ static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int co
 	kbr->end.test = test;
 	kbr->count = count;
 	kbr->counted = counted;
-	kbr->packets = packets;
-	kbr->far = test->kind == KB_READ || test->kind == KB_WRITE;
+	kbr->packets = flags & KBR_PACKETS;
+	kbr->dgram = flags & KBR_DGRAM;
+	kbr->far = test->kind == KB_READ || test->kind == KB_WRITE || test->kind == KB_FETCH;
 	kbr->size = PAGE_ALIGN(max(test->size, 1U));
 	for (i = 0; i < test->batch && !ret; i++) {
 		kbr->buf[i] = alloc_pages_exact(kbr->size, GFP_KERNEL | __GFP_ZERO);
@@ -497,32 +536,42 @@ static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int co
 
 static struct kb_end *kbr_open(const struct kb_test *test)
 {
-	return kbr_open_sides(test, 1, KBR_ALL, false);
+	return kbr_open_sides(test, 1, KBR_ALL, 0);
 }
 
 static struct kb_end *kbr_open_pair(const struct kb_test *test)
 {
-	return kbr_open_sides(test, 2, KBR_ALL, false);
+	return kbr_open_sides(test, 2, KBR_ALL, 0);
 }
 
 static struct kb_end *kbr_open_tx(const struct kb_test *test)
 {
-	return kbr_open_sides(test, 2, 0, false);
+	return kbr_open_sides(test, 2, 0, 0);
 }
 
 static struct kb_end *kbr_open_rx(const struct kb_test *test)
 {
-	return kbr_open_sides(test, 2, 1, false);
+	return kbr_open_sides(test, 2, 1, 0);
 }
 
 static struct kb_end *kbr_open_packets_tx(const struct kb_test *test)
 {
-	return kbr_open_sides(test, 2, 0, true);
+	return kbr_open_sides(test, 2, 0, KBR_PACKETS);
 }
 
 static struct kb_end *kbr_open_packets_rx(const struct kb_test *test)
 {
-	return kbr_open_sides(test, 2, 1, true);
+	return kbr_open_sides(test, 2, 1, KBR_PACKETS);
+}
+
+static struct kb_end *kbr_open_dgram_tx(const struct kb_test *test)
+{
+	return kbr_open_sides(test, 2, 0, KBR_DGRAM);
+}
+
+static struct kb_end *kbr_open_dgram_rx(const struct kb_test *test)
+{
+	return kbr_open_sides(test, 2, 1, KBR_DGRAM);
 }
 
 static int kbr_send_nobody(struct kbr_end *kbr, const struct fi_efa_addr *addr)
@@ -705,6 +754,26 @@ static struct kb_ulp kbr_packets_rx_ulp = {
 	.poll		= kbr_poll,
 };
 
+static struct kb_ulp kbr_dgram_tx_ulp = {
+	.name		= "dgtx",
+	.alone		= true,
+	.open		= kbr_open_dgram_tx,
+	.connect	= kbr_connect_pair,
+	.close		= kbr_close,
+	.post		= kbr_post,
+	.poll		= kbr_poll,
+};
+
+static struct kb_ulp kbr_dgram_rx_ulp = {
+	.name		= "dgrx",
+	.alone		= true,
+	.open		= kbr_open_dgram_rx,
+	.connect	= kbr_connect_pair,
+	.close		= kbr_close,
+	.post		= kbr_post,
+	.poll		= kbr_poll,
+};
+
 static int __init kbr_init(void)
 {
 	kb_register(&kbr_ulp);
@@ -714,12 +783,16 @@ static int __init kbr_init(void)
 	kb_register(&kbr_rx_ulp);
 	kb_register(&kbr_packets_tx_ulp);
 	kb_register(&kbr_packets_rx_ulp);
+	kb_register(&kbr_dgram_tx_ulp);
+	kb_register(&kbr_dgram_rx_ulp);
 	return 0;
 }
 module_init(kbr_init);
 
 static void __exit kbr_exit(void)
 {
+	kb_deregister(&kbr_dgram_rx_ulp);
+	kb_deregister(&kbr_dgram_tx_ulp);
 	kb_deregister(&kbr_packets_rx_ulp);
 	kb_deregister(&kbr_packets_tx_ulp);
 	kb_deregister(&kbr_rx_ulp);

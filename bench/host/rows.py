@@ -30,8 +30,9 @@ ADDRESSES = (1, 64, 4096, 65536)
 ENDPOINTS = (1, 16, 128)
 POSTED = (1, 4096, 65536)       # receives, each for a tag of its own
 MATCHED = 4096          # messages of a batch: so many that their buckets are an average
-# Both sides are kOFI's: "rdmlocal" without the devices, the last two with RMA by packets.
-PAIRS = ("rdmpair", "rdmlocal", "rdmtx", "rdmrx", "emutx", "emurx")
+# Both sides are kOFI's: "rdmlocal" without the devices, "emutx" and "emurx" with RMA by packets,
+# the last two with datagrams.
+PAIRS = ("rdmpair", "rdmlocal", "rdmtx", "rdmrx", "emutx", "emurx", "dgtx", "dgrx")
 # Block devices: both ends are measured together, with what has the data.
 DISKS = ("null_blk", "nvme-loop", "nvme-tcp", "nvme-rxe", "nvme-rdma", "kofiblk")
 RDM_DISK = "kofiblk-efa"        # on fabric efa
@@ -167,11 +168,20 @@ def messages():
 
 
 def one_sided():
-    """Fabric efa: reads and writes, by the device, and by packets with each end counted."""
+    """Fabric efa: reads and writes, by the device, and by packets with each end counted; and
+    additions with old values, which always go by packets."""
     for kind in ("write", "read"):
         yield Row("rdmtx", kind, 4 * KIB, "polled")
         for side in ("emutx", "emurx"):
             yield Row(side, kind, KIB, "polled")
+    for side in ("rdmtx", "rdmrx"):
+        yield Row(side, "fetch", 8, "polled")
+
+
+def datagrams():
+    """Fabric efa: one side of datagrams."""
+    yield Row("dgtx", "send", 8, "polled")
+    yield Row("dgrx", "recv", 8, "polled")
 
 
 def alternatives():
@@ -203,7 +213,7 @@ def pairs():
 
 def all_rows():
     return [*compared(), *one_piece(), *growth(), *matching(), *tags(), *messages(),
-            *one_sided(), *alternatives(), *block_devices()]
+            *one_sided(), *datagrams(), *alternatives(), *block_devices()]
 
 
 def waits(row):
