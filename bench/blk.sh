@@ -27,8 +27,8 @@ settings()
 # address may belong to another module later.
 blk_modules()
 {
-	modprobe null_blk nr_devices=0 && modprobe kofi_rc rma=1 &&
-		modprobe -a nvme-loop nvmet-tcp nvme-tcp nvmet-rdma nvme-rdma \
+	modprobe null_blk nr_devices=0 &&
+		modprobe -a nvme-loop nvmet-tcp nvme-tcp nvmet-rdma nvme-rdma kofi_rc \
 			kofiblk_srv kofiblk && configfs_up
 }
 

@@ -42,7 +42,7 @@ load_link()
 	check "a device is created" host rdma link add es0 type efasim netdev eth0
 	check "the provider is loaded" modprobe kofi_efa
 	# shellcheck disable=SC2086
-	check "kofi_rc is loaded" modprobe kofi_rc rma=1 ${RC_OPTIONS-}
+	check "kofi_rc is loaded" modprobe kofi_rc ${RC_OPTIONS-}
 	check "a link is created" host rdma link add rc0 type kofi_rc netdev eth0
 	check "its port is active" grep -q ACTIVE /sys/class/infiniband/rc0/ports/1/state
 	faults seed=42 reorder=100 delay=20 drop=5 rnr=20

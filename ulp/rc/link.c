@@ -42,7 +42,7 @@ MODULE_PARM_DESC(datagram, "bytes of a datagram (default: 4608)");
 module_param_named(max_queues, krc_max_queues, uint, 0444);
 MODULE_PARM_DESC(max_queues, "most endpoints of a link (default: 8)");
 module_param_named(rma, krc_rma, bool, 0444);
-MODULE_PARM_DESC(rma, "have devices write data, if they can; see kofi-rc.rst (default: N)");
+MODULE_PARM_DESC(rma, "have devices write data, if they can (default: Y)");
 module_param_named(rma_min, krc_rma_min, uint, 0444);
 MODULE_PARM_DESC(rma_min, "least bytes of a region to which the peer's device may write (default: 8192)");
 static unsigned int revoke_s = 30;

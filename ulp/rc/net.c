@@ -11,7 +11,7 @@
 
 unsigned int krc_datagram = 4608;
 unsigned int krc_max_queues = 8;
-bool krc_rma;
+bool krc_rma = true;
 char *krc_fabric = "efa-direct";
 
 static void krc_received(struct kulp_queue *kq, void *buf, size_t len)
