@@ -25,6 +25,9 @@ static void pp_eq_handler(struct fid_eq *eq, void *context)
 	union {
 		struct fi_eq_entry		notify;
 		struct fi_eq_device_entry	device;
+		struct fi_eq_cm_entry		cm;
+		/* The longest private data is behind an entry. */
+		u8				room[sizeof(struct fi_eq_cm_entry) + PP_DATA_MAX];
 	} entry;
 	struct pp_session *s = context;
 	ssize_t ret;
@@ -34,12 +37,17 @@ static void pp_eq_handler(struct fid_eq *eq, void *context)
 		struct fi_eq_err_entry error = { };
 
 		ret = fi_eq_read(eq, &event, &entry, sizeof(entry), 0);
-		if (ret == -FI_EAVAIL)
-			fi_eq_readerr(eq, &error, 0);
-		else if (ret < 0 && ret != -FI_EOVERRUN)
+		if (ret == -FI_EAVAIL) {
+			/* The only error that a queue of this test has. */
+			if (fi_eq_readerr(eq, &error, 0) > 0)
+				set_bit(PP_EVENT_REFUSED, &s->events);
+		} else if (ret < 0 && ret != -FI_EOVERRUN) {
 			break;
-		else if (ret > 0 && event == FI_DEVICE_REMOVED)
+		} else if (ret > 0 && event == FI_DEVICE_REMOVED) {
 			set_bit(PP_EVENT_REMOVED, &s->events);
+		} else if (ret >= (ssize_t)sizeof(entry.cm)) {
+			pp_connect_event(s, event, &entry.cm, ret - sizeof(entry.cm));
+		}
 	}
 	WARN_ON_ONCE(ret != -EAGAIN);
 	wake_up(&s->inst->wait);
@@ -48,6 +56,7 @@ static void pp_eq_handler(struct fid_eq *eq, void *context)
 static int pp_find_caps(struct pp_session *s, u64 caps)
 {
 	struct fi_info *hints;
+	char port[8];
 	int ret;
 
 	hints = fi_allocinfo_for(pp_config.prov, pp_config.fabric,
@@ -60,10 +69,17 @@ static int pp_find_caps(struct pp_session *s, u64 caps)
 	 * front of messages.
 	 */
 	hints->mode = FI_RX_CQ_DATA | FI_MSG_PREFIX;
-	hints->ep_attr->type = pp_config.dgram ? FI_EP_DGRAM : FI_EP_RDM;
+	hints->ep_attr->type = pp_config.dgram ? FI_EP_DGRAM :
+			       pp_config.connected ? FI_EP_MSG : FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
 				      FI_MR_PROV_KEY;
-	ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &s->info);
+	/* Connections and the session use the same address and port. */
+	snprintf(port, sizeof(port), "%u", pp_config.port);
+	if (pp_config.connected)
+		ret = fi_getinfo(FI_VERSION(2, 0), pp_config.addr, port,
+				 s->inst->listener ? FI_SOURCE : 0, hints, &s->info);
+	else
+		ret = fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &s->info);
 	fi_freeinfo(hints);
 	return ret;
 }
@@ -78,7 +94,7 @@ static int pp_find(struct pp_session *s)
 		ret = pp_find_caps(s, caps);
 	if (ret)
 		pp_report_error(s->inst, ret, "no fabric with %s endpoints",
-				pp_config.dgram ? "DGRAM" : "RDM");
+				pp_config.dgram ? "DGRAM" : pp_config.connected ? "MSG" : "RDM");
 	return ret;
 }
 
@@ -86,9 +102,20 @@ static size_t pp_option(struct pp_session *s, int option)
 {
 	size_t value, len = sizeof(value);
 
-	if (fi_getopt(&s->ep->fid, FI_OPT_ENDPOINT, option, &value, &len))
+	if (!s->ep || fi_getopt(&s->ep->fid, FI_OPT_ENDPOINT, option, &value, &len))
 		return s->info->ep_attr->max_msg_size;
 	return value;
+}
+
+static int pp_open_endpoint(struct pp_session *s)
+{
+	struct fi_av_attr av_attr = { .count = 1 };
+
+	return fi_av_open(s->domain, &av_attr, &s->av, NULL) ?:
+	       fi_endpoint(s->domain, s->info, &s->ep, NULL) ?:
+	       fi_ep_bind(s->ep, &s->av->fid, 0) ?:
+	       fi_ep_bind(s->ep, &s->cq->fid, FI_TRANSMIT | FI_RECV) ?:
+	       fi_enable(s->ep);
 }
 
 static int pp_open_objects(struct pp_session *s)
@@ -97,7 +124,6 @@ static int pp_open_objects(struct pp_session *s)
 		.handler		= pp_eq_handler,
 		.handler_context	= s,
 	};
-	struct fi_av_attr av_attr = { .count = 1 };
 	struct fi_cq_attr cq_attr = {
 		/* Room for the operations of both directions, and some spare entries. */
 		.size			= 2 * s->self.depth + 8,
@@ -110,12 +136,8 @@ static int pp_open_objects(struct pp_session *s)
 	       fi_eq_open(s->fabric, &eq_attr, &s->eq, NULL) ?:
 	       fi_domain(s->fabric, s->info, &s->domain, NULL) ?:
 	       fi_domain_bind(s->domain, &s->eq->fid, 0) ?:
-	       fi_av_open(s->domain, &av_attr, &s->av, NULL) ?:
 	       fi_cq_open(s->domain, &cq_attr, &s->cq, NULL) ?:
-	       fi_endpoint(s->domain, s->info, &s->ep, NULL) ?:
-	       fi_ep_bind(s->ep, &s->av->fid, 0) ?:
-	       fi_ep_bind(s->ep, &s->cq->fid, FI_TRANSMIT | FI_RECV) ?:
-	       fi_enable(s->ep);
+	       (pp_config.connected ? pp_connect_open(s) : pp_open_endpoint(s));
 }
 
 /*
@@ -193,10 +215,27 @@ static int pp_find_region(struct pp_session *s)
 	return 0;
 }
 
+/* With connections, both sides name the server's address. */
+static int pp_name(struct pp_session *s)
+{
+	const struct fi_info *info = s->info;
+	const void *addr = info->src_addr ?: info->dest_addr;
+	size_t len = sizeof(s->self_addr.bytes);
+	int ret;
+
+	if (!pp_config.connected) {
+		ret = fi_getname(&s->ep->fid, s->self_addr.bytes, &len);
+		s->self_addr.len = len;
+		return ret;
+	}
+	s->self_addr.len = info->src_addr ? info->src_addrlen : info->dest_addrlen;
+	memcpy(s->self_addr.bytes, addr, s->self_addr.len);
+	return 0;
+}
+
 static int pp_limits(struct pp_session *s)
 {
 	const struct fi_domain_attr *domain = s->info->domain_attr;
-	size_t len = sizeof(s->self_addr.bytes);
 	int ret;
 
 	s->self.max_msg = pp_option(s, FI_OPT_MAX_MSG_SIZE);
@@ -216,11 +255,11 @@ static int pp_limits(struct pp_session *s)
 		s->self.can |= PP_CAN_TAGGED;
 	if (s->lossy)
 		s->self.can |= PP_CAN_LOSE;
+	if (pp_config.connected)
+		s->self.can |= PP_CAN_CONNECT;
 	s->rx_cq_data = (s->info->mode | s->info->rx_attr->mode) &
 			FI_RX_CQ_DATA;
-	ret = fi_getname(&s->ep->fid, s->self_addr.bytes, &len);
-	s->self_addr.len = len;
-	return ret;
+	return pp_name(s);
 }
 
 /**
@@ -252,7 +291,7 @@ int pp_open(struct pp_session *s)
 }
 
 /**
- * pp_meet() - insert the peer's address into the address vector
+ * pp_meet() - insert the peer's address into the address vector, unless there will be a connection
  * @s: the session, which knows the address
  *
  * Return: 0, or a negative errno.
@@ -264,6 +303,8 @@ int pp_meet(struct pp_session *s)
 	/* Don't insert an address of another fabric's format. */
 	if (s->peer_addr_of.len != s->self_addr.len)
 		return -EPROTO;
+	if (pp_config.connected)
+		return 0;
 	ret = fi_av_insert(s->av, s->peer_addr_of.bytes, 1, &s->peer_addr, 0, NULL);
 	if (ret < 0)
 		return ret;
@@ -297,6 +338,8 @@ void pp_close(struct pp_session *s)
 {
 	if (s->ep)
 		pp_close_fid(&s->ep->fid);
+	if (s->pep)
+		pp_close_fid(&s->pep->fid);
 	if (s->cq)
 		pp_close_fid(&s->cq->fid);
 	if (s->av)
@@ -307,6 +350,7 @@ void pp_close(struct pp_session *s)
 		pp_close_fid(&s->eq->fid);
 	if (s->fabric)
 		pp_close_fid(&s->fabric->fid);
+	fi_freeinfo(s->request);
 	fi_freeinfo(s->info);
 	pp_free_side(&s->rx);
 	pp_free_side(&s->tx);

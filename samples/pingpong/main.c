@@ -66,6 +66,8 @@ module_param_named(tagged, pp_config.tagged, bool, 0444);
 MODULE_PARM_DESC(tagged, "whether messages have tags; both sides must set it (default: no)");
 module_param_named(dgram, pp_config.dgram, bool, 0444);
 MODULE_PARM_DESC(dgram, "whether messages are datagrams, which may be lost; both sides must set it (default: no)");
+module_param_named(connected, pp_config.connected, bool, 0444);
+MODULE_PARM_DESC(connected, "whether endpoints are connected; both sides must set it (default: no)");
 
 static struct pp_instance pp_instances[] = {
 	{ .name = "server", .run = pp_server_run },
@@ -135,8 +137,8 @@ static int pp_check_config(void)
 		pr_err("role must be server, client or both\n");
 		return -EINVAL;
 	}
-	if (pp_config.dgram && pp_config.tagged) {
-		pr_err("datagrams have no tags\n");
+	if (pp_config.dgram + pp_config.connected + pp_config.tagged > 1) {
+		pr_err("datagrams and messages of connections have no tags\n");
 		return -EINVAL;
 	}
 	if (!pp_config.iterations || pp_config.iterations > PP_COUNT_MAX ||

@@ -9,6 +9,7 @@
  *	wire.c		format of the messages
  *	data.c		contents of the buffers
  *	fabric.c	opening and closing of the fabric's objects
+ *	connect.c	connections, if the endpoints have them
  *	flow.c		posting and completing, the same on both sides
  *	client.c	the client's side of the tests
  *	server.c	the server's side of the tests
@@ -36,6 +37,7 @@ struct seq_file;
 struct task_struct;
 
 #define PP_MAX_SIZES	32
+#define PP_DATA_MAX	256	/* bytes of private data of connections */
 #define PP_MAX_ROWS	(PP_OPS * PP_MAX_SIZES)
 
 /**
@@ -57,6 +59,7 @@ struct task_struct;
  * @check: whether every byte is checked
  * @tagged: messages have tags if both sides set this
  * @dgram: messages are datagrams; both sides must set this
+ * @connected: the endpoints are connected; both sides must set this
  */
 struct pp_config {
 	char		*prov;
@@ -76,6 +79,7 @@ struct pp_config {
 	bool		check;
 	bool		tagged;
 	bool		dgram;
+	bool		connected;
 };
 
 extern struct pp_config pp_config;
@@ -321,6 +325,9 @@ struct pp_flow {
 enum {
 	PP_EVENT_CQ,
 	PP_EVENT_REMOVED,
+	PP_EVENT_REQUEST,	/* a client requests a connection */
+	PP_EVENT_CONNECTED,
+	PP_EVENT_REFUSED,	/* there is no connection, or no more */
 };
 
 /**
@@ -332,12 +339,14 @@ enum {
  * @peer_addr_of: address of the peer's endpoint
  * @info: entry of fi_getinfo()
  * @fabric: the fabric
- * @eq: event queue, which reports the device's removal
+ * @eq: event queue, which reports the device's removal, and a connection's events
  * @domain: the domain
  * @av: address vector, with only the peer's address
  * @cq: completion queue for all operations
- * @ep: the endpoint
- * @peer_addr: the peer's fi_addr_t
+ * @pep: passive endpoint of a server with connections
+ * @request: entry of a request for a connection, or NULL
+ * @ep: the endpoint; with connections, a server's is opened for a request
+ * @peer_addr: the peer's fi_addr_t; unused with connections
  * @events: PP_EVENT bits, set by handlers
  * @rx_cq_data: the remote CQ data of a write consumes a receive
  * @lossy: messages are datagrams, so they may be lost or arrive twice. All receives stay posted
@@ -361,6 +370,8 @@ struct pp_session {
 	struct fid_domain	*domain;
 	struct fid_av		*av;
 	struct fid_cq		*cq;
+	struct fid_pep		*pep;
+	struct fi_info		*request;
 	struct fid_ep		*ep;
 	fi_addr_t		peer_addr;
 	unsigned long		events;
@@ -399,6 +410,13 @@ int pp_open(struct pp_session *s);
 int pp_meet(struct pp_session *s);
 void pp_close(struct pp_session *s);
 void pp_close_fid(struct fid *fid);
+
+/* connect.c */
+
+int pp_connect_open(struct pp_session *s);
+int pp_join(struct pp_session *s);
+void pp_connect_event(struct pp_session *s, u32 event, const struct fi_eq_cm_entry *entry,
+		      size_t len);
 
 /* flow.c */
 

@@ -215,7 +215,8 @@ static int results_show(struct seq_file *m, void *unused)
 			   "longest message %llu, RMA %llu, buffer %llu; depth %u%s\n",
 			   report->prov, report->fabric, report->domain,
 			   report->max_msg, report->max_rma, report->limit,
-			   report->depth, report->tagged ? ", tagged" : "");
+			   report->depth, report->tagged ? ", tagged" :
+			   pp_config.connected ? ", connected" : "");
 	seq_printf(m, "%u sessions, %u tests, %llu arrived, %llu checked, %llu bad, %u refused\n",
 		   report->sessions, report->tests, report->arrived,
 		   report->checked, report->bad, report->refused);
@@ -264,9 +265,10 @@ static int json_show(struct seq_file *m, void *unused)
 	pp_show_string(m, "provider", report->prov);
 	pp_show_string(m, "fabric", report->fabric);
 	pp_show_string(m, "domain", report->domain);
-	seq_printf(m, "  \"max_message\": %llu,\n  \"max_rma\": %llu,\n  \"buffer\": %llu,\n  \"depth\": %u,\n  \"tagged\": %s,\n",
+	seq_printf(m, "  \"max_message\": %llu,\n  \"max_rma\": %llu,\n  \"buffer\": %llu,\n  \"depth\": %u,\n  \"tagged\": %s,\n  \"connected\": %s,\n",
 		   report->max_msg, report->max_rma, report->limit,
-		   report->depth, report->tagged ? "true" : "false");
+		   report->depth, report->tagged ? "true" : "false",
+		   pp_config.connected ? "true" : "false");
 	seq_printf(m, "  \"sessions\": %u,\n  \"tests\": %u,\n  \"arrived\": %llu,\n",
 		   report->sessions, report->tests, report->arrived);
 	seq_printf(m, "  \"checked\": %llu,\n  \"bad\": %llu,\n  \"refused\": %u,\n",

@@ -36,7 +36,8 @@ static int pp_parse_hello(const struct kcm_peer *peer, struct pp_hello *hello, s
 	if (pp_wire_parse(buf, peer->priv_len, &msg) || msg.type != PP_HELLO)
 		return -EPROTO;
 	/* Endpoints of another type can't be reached. */
-	if (!!(msg.hello.can & PP_CAN_LOSE) != pp_config.dgram)
+	if (!!(msg.hello.can & PP_CAN_LOSE) != pp_config.dgram ||
+	    !!(msg.hello.can & PP_CAN_CONNECT) != pp_config.connected)
 		return -EPROTO;
 	*hello = msg.hello;
 	addr->len = peer->addrs.len;
@@ -258,7 +259,7 @@ int pp_connect(struct pp_session *s)
 	inst->link.session = s;
 	ret = pp_address(&client.to) ?:
 	      kcm_connect(&pp_cm_config, &client, inst, &inst->link.cm);
-	return ret ?: pp_wait_live(inst);
+	return ret ?: pp_wait_live(inst) ?: pp_join(s);
 }
 
 /**
@@ -291,7 +292,7 @@ int pp_accept(struct pp_session *s)
 	s->peer_addr_of = link->addr;
 	len = pp_build_hello(s, &addrs, link->buf);
 	ret = pp_meet(s) ?: kcm_accept(link->cm, &addrs, link->buf, len);
-	return ret ?: pp_wait_live(s->inst);
+	return ret ?: pp_wait_live(s->inst) ?: pp_join(s);
 }
 
 /**

@@ -65,7 +65,9 @@ enum pp_mode {
 #define PP_CAN_CQ_DATA		BIT(1)
 #define PP_CAN_TAGGED		BIT(2)
 #define PP_CAN_LOSE		BIT(3)	/* messages are datagrams */
-#define PP_CAN_ALL		(PP_CAN_RMA | PP_CAN_CQ_DATA | PP_CAN_TAGGED | PP_CAN_LOSE)
+#define PP_CAN_CONNECT		BIT(4)	/* the endpoints are connected */
+#define PP_CAN_ALL		(PP_CAN_RMA | PP_CAN_CQ_DATA | PP_CAN_TAGGED | PP_CAN_LOSE |	\
+				 PP_CAN_CONNECT)
 
 /**
  * struct pp_wire_hello - limits of a side

@@ -149,7 +149,8 @@ static const struct change changes[] = {
 	{ "depth too high", PP_HELLO, BODY(hello, depth), PP_DEPTH_MAX + 1,
 	  -EPROTO },
 	{ "datagrams", PP_HELLO, BODY(hello, can), 8, 0 },
-	{ "ability unknown", PP_HELLO, BODY(hello, can), 16, -EPROTO },
+	{ "connections", PP_HELLO, BODY(hello, can), 16, 0 },
+	{ "ability unknown", PP_HELLO, BODY(hello, can), 32, -EPROTO },
 	{ "no abilities", PP_HELLO, BODY(hello, can), 0, 0 },
 
 	{ "operation", PP_TEST, BODY(test, op), PP_OPS, -EPROTO },

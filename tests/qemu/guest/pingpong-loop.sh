@@ -80,6 +80,41 @@ echo 1 > /sys/kernel/debug/kofi_loop/loop1/present
 check "nothing is left open" nothing_open
 check "the module is unloaded after a removal" rmmod kofi_pingpong
 
+# --- connections ---
+check "both sides start, connected" modprobe kofi_pingpong prov=loop connected=1 iterations=40
+check "the run ends well, connected" ended "done"
+sed 's/^/# /' "$DIR/client/results"
+check "the results say so" grep -q "^longest .*, connected$" "$DIR/client/results"
+check "a send of 0 bytes, connected" grep -q "^send  *0 " "$DIR/client/results"
+check "a send of the limit, connected" grep -q "^send  *1048576 " "$DIR/client/results"
+check "there is nothing but sends" [ "$(grep -c '^write\|^read' "$DIR/client/results")" = 0 ]
+check "data was checked, connected" [ "$(number client checked)" -gt 0 ]
+check "no byte was wrong, connected" [ "$(number client bad)" = 0 ]
+check "no byte was wrong at the server, connected" [ "$(number server bad)" = 0 ]
+check "the module is unloaded, connected" rmmod kofi_pingpong
+check "nothing is left open, connected" nothing_open
+check "the module for connections is unloaded" rmmod kofi_msg
+
+modprobe kofi_pingpong prov=loop domain=loop1 connected=1 iterations=1000000 sizes=64
+check "a long run has begun, connected" wait_while client waiting 20
+usleep 500000
+echo 0 > /sys/kernel/debug/kofi_loop/loop1/present
+check "a removal ends the run, connected" ended failed
+grep error: "$DIR/client/results"
+check "the server waits for the next client, connected" wait_while server running 20
+echo 1 > /sys/kernel/debug/kofi_loop/loop1/present
+check "the module is unloaded after a removal, connected" rmmod kofi_pingpong
+check "nothing is left open after it, connected" nothing_open
+
+for delay in 0 10000 50000 200000; do
+	check "loaded for $delay us, connected" modprobe kofi_pingpong prov=loop connected=1 \
+		iterations=100000 sizes=0,65536
+	usleep $delay
+	check "unloaded after $delay us, connected" rmmod kofi_pingpong
+	check "nothing is open, $delay us, connected" nothing_open
+done
+check "the module for connections is unloaded again" rmmod kofi_msg
+
 # --- a fake client ---
 check "the module is loaded as server only" modprobe kofi_pingpong prov=loop role=server timeout=5
 for _ in $(seq 50); do
@@ -105,6 +140,7 @@ done
 refuse "an unknown role is refused" modprobe kofi_pingpong role=observer
 refuse "0 iterations are refused" modprobe kofi_pingpong iterations=0
 refuse "an unknown operation is refused" modprobe kofi_pingpong operations=write,wrote
+refuse "tags of connections are refused" modprobe kofi_pingpong connected=1 tagged=1
 check "the module is loaded with an unknown provider" modprobe kofi_pingpong prov=nosuch timeout=2
 check "the run fails" ended failed
 check "the module is unloaded without a provider" rmmod kofi_pingpong
