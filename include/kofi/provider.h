@@ -42,8 +42,9 @@
  *	has all five attributes
  * @freeinfo: free a list of @getinfo; usually fi_freeinfo()
  * @fabric: open the fabric named @attr->name
- * @lanes: reliable unconnected endpoints can carry connections: see struct kofi_connector. They have
- *	fi_ops_ep.flush_tag and KOFI_OPT_AS_MSG, and their completion queues are &struct kofi_cq
+ * @lanes: reliable unconnected endpoints can carry connections: see struct kofi_connector. They
+ *	have fi_ops_ep.flush_tag and KOFI_OPT_AS_MSG, and their completion queues are
+ *	&struct kofi_cq
  * @strerror: return the text for an error number of the provider, or NULL for an unknown number;
  *	may be NULL if these numbers are errnos
  *
@@ -204,8 +205,10 @@ struct fi_ops_av {
  * struct fi_ops_ep - calls of an endpoint
  * @cancel: see fi_cancel()
  * @flush: see fi_flush()
- * @flush_tag: as @flush, but for all operations with a tag, whoever the peer is; peers stay alive.
- *	Needed for connections alone: may be NULL
+ * @flush_tag: end all operations with a tag, whoever the peer is, and drop the messages that wait
+ *	for a receive with it. Sends that can't be taken back may take @timeout_ms; a peer whose
+ *	operations take longer may die. Returns 0 or -ETIMEDOUT. Needed for connections alone: may
+ *	be NULL
  * @getopt: see fi_getopt()
  * @setopt: see fi_setopt()
  */
@@ -224,6 +227,21 @@ struct fi_ops_ep {
  * have no tag. The core's connector sets it before fi_enable().
  */
 #define KOFI_OPT_AS_MSG		0x20000
+
+/**
+ * struct kofi_watch - callbacks for the owner of an endpoint
+ * @peer_dead: a peer of the address vector can't be reached any more: all operations with it fail,
+ *	also those posted later. Called under the provider's lock: it only queues work
+ *
+ * A pointer to it is the value of option KOFI_OPT_WATCH, for fi_setopt() before fi_enable(). It is
+ * valid until the endpoint is closed. A provider whose peers come back when they can be reached
+ * again doesn't have the option.
+ */
+struct kofi_watch {
+	void (*peer_dead)(struct kofi_watch *watch, fi_addr_t addr);
+};
+
+#define KOFI_OPT_WATCH		0x20001
 
 /**
  * struct fi_ops_cm - calls about addresses and connections

@@ -88,6 +88,12 @@ static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *
 						FI_OPT_EFA_USE_DEVICE_RDMA, &opts->rdma,
 						sizeof(bool)), 0);
 	}
+	if (opts->as_msg)
+		KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_AS_MSG,
+						&(size_t){ 1 }, sizeof(size_t)), 0);
+	if (opts->watch && end == &pair->end[0])
+		KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_WATCH,
+						&opts->watch, sizeof(opts->watch)), 0);
 	if (opts->homogeneous)
 		KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT,
 						FI_OPT_EFA_HOMOGENEOUS_PEERS,

@@ -31,6 +31,8 @@ extern bool rdm_long;
  * @mtu: MTU of the device
  * @max_map: largest mapping in bytes
  * @linger_ms: longest time for which closing waits until answers are sent
+ * @as_msg: value of KOFI_OPT_AS_MSG
+ * @watch: value of KOFI_OPT_WATCH of the first endpoint, or NULL
  * @rma: the endpoints have RMA, and counters of it
  * @rdma: with @rma, value of FI_OPT_EFA_USE_DEVICE_RDMA
  * @local: the parameter local_transfer
@@ -51,6 +53,8 @@ struct rdm_opts {
 	u32	mtu;
 	size_t	max_map;
 	u32	linger_ms;
+	bool	as_msg;
+	struct kofi_watch *watch;
 	bool	rma;
 	bool	rdma;
 	bool	local;

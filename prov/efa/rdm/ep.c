@@ -344,6 +344,26 @@ static int kefa_set_use_rdma(struct kefa_rdm *rdm, bool value)
 						      kefa_set_flag(rdm, &rdm->use_rdma, value);
 }
 
+/* Set an option of the core's connector. Its endpoints have no multi-receive buffers. */
+static int kefa_set_lane(struct kefa_rdm *rdm, int optname, const void *optval, size_t optlen)
+{
+	int ret = 0;
+
+	if (optlen != (optname == KOFI_OPT_WATCH ? sizeof(rdm->watch) : sizeof(size_t)))
+		return -EINVAL;
+	spin_lock_bh(&rdm->ep.lock);
+	if (rdm->ep.state != KEFA_EP_OPEN) {
+		ret = -FI_EOPBADSTATE;
+	} else if (optname == KOFI_OPT_WATCH) {
+		memcpy(&rdm->watch, optval, sizeof(rdm->watch));
+	} else {
+		rdm->as_msg = *(const size_t *)optval ? KEFA_ROP_AS_MSG : 0;
+		rdm->ep.caps &= ~FI_MULTI_RECV;
+	}
+	spin_unlock_bh(&rdm->ep.lock);
+	return ret;
+}
+
 static int kefa_rdm_setopt(struct fid *fid, int level, int optname, const void *optval,
 			   size_t optlen)
 {
@@ -362,6 +382,8 @@ static int kefa_rdm_setopt(struct fid *fid, int level, int optname, const void *
 			return kefa_set_use_rdma(rdm, *(const bool *)optval);
 		return kefa_set_flag(rdm, &rdm->self.homogeneous, *(const bool *)optval);
 	}
+	if (optname == KOFI_OPT_AS_MSG || optname == KOFI_OPT_WATCH)
+		return kefa_set_lane(rdm, optname, optval, optlen);
 	if (optname != FI_OPT_MIN_MULTI_RECV && optname != FI_OPT_EFA_RNR_RETRY)
 		return kefa_ep_setopt(optname, optval, optlen);
 	if (optlen != sizeof(value))
@@ -377,10 +399,11 @@ static int kefa_rdm_setopt(struct fid *fid, int level, int optname, const void *
 }
 
 static const struct fi_ops_ep kefa_rdm_ep_ops = {
-	.cancel	= kefa_rdm_cancel,
-	.flush	= kefa_rdm_quiet,
-	.getopt	= kefa_rdm_getopt,
-	.setopt	= kefa_rdm_setopt,
+	.cancel		= kefa_rdm_cancel,
+	.flush		= kefa_rdm_quiet,
+	.flush_tag	= kefa_rdm_quiet_tag,
+	.getopt		= kefa_rdm_getopt,
+	.setopt		= kefa_rdm_setopt,
 };
 
 static const struct kofi_req_ops kefa_rdm_req_ops = {

@@ -201,7 +201,7 @@ static inline void kefa_sent_all(struct kefa_rdm *rdm, struct kefa_rop *rop, str
 	ts->cq_flags = rop->cq_flags;
 	ts->tag = rop->tag;
 	ts->total = rop->total;
-	ts->quiet = rop->flags & KEFA_ROP_QUIET;
+	ts->how = rop->flags & (KEFA_ROP_QUIET | KEFA_ROP_AS_MSG);
 	kefa_ts_report(rdm, ts);
 	rop->peer->nops--;
 	rop->flags |= KEFA_ROP_OVER | KEFA_ROP_TOLD;

@@ -32,6 +32,18 @@ void kefa_eager_init(struct kefa_rdm *rdm)
 
 /* --- the report --- */
 
+/* Report a message without a completion, or one that isn't described as it is. */
+static __always_inline void kefa_odd_add(struct kofi_cq_batch *batch, u8 how,
+					 struct fi_cq_tagged_entry entry, fi_addr_t src)
+{
+	if (how & KEFA_ROP_QUIET) {
+		batch->quiet++;
+		return;
+	}
+	kefa_as_msg(&entry.flags, &entry.tag);
+	kofi_cq_batch_add(batch, &entry, src);
+}
+
 static __always_inline void kefa_sent_add(struct kofi_cq_batch *batch, void *arg, unsigned int n)
 {
 	const struct kefa_rdm *rdm = arg;
@@ -45,8 +57,8 @@ static __always_inline void kefa_sent_add(struct kofi_cq_batch *batch, void *arg
 			.tag		= ts->tag,
 		};
 
-		if (ts->quiet)
-			batch->quiet++;
+		if (unlikely(ts->how))
+			kefa_odd_add(batch, ts->how, entry, FI_ADDR_NOTAVAIL);
 		else
 			kofi_cq_batch_add(batch, &entry, FI_ADDR_NOTAVAIL);
 	}
@@ -85,8 +97,9 @@ static __always_inline void kefa_taken_add(struct kofi_cq_batch *batch, void *ar
 			.tag		= rop->tag,
 		};
 
-		if (rop->flags & KEFA_ROP_QUIET)
-			batch->quiet++;
+		if (unlikely(rop->flags & (KEFA_ROP_QUIET | KEFA_ROP_AS_MSG)))
+			kefa_odd_add(batch, rop->flags, entry,
+				     wants_src ? kefa_rop_src(rdm, rop) : FI_ADDR_NOTAVAIL);
 		else
 			kofi_cq_batch_add(batch, &entry,
 					  wants_src ? kefa_rop_src(rdm, rop) : FI_ADDR_NOTAVAIL);

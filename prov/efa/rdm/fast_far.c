@@ -58,7 +58,7 @@ static __always_inline struct kefa_ts *kefa_far_slot(struct kefa_rdm *rdm, struc
 	struct kefa_ep *ep = &rdm->ep;
 
 	ep->tx.nfree--;
-	ts->quiet = ep->tx.quiet;
+	ts->how = rdm->tx_how;
 	ts->context = c->context;
 	ts->cq_flags = FI_RMA | (c->read ? FI_READ : FI_WRITE);
 	ts->tag = 0;
@@ -180,7 +180,7 @@ static __always_inline struct kefa_rop *kefa_far_rop(struct kefa_rdm *rdm, struc
 	struct kefa_rop *rop = kefa_rdm_take_rop(rdm, &rdm->ep.tx, KEFA_ROP_DATA_RX);
 
 	rop->type = KEFA_SHORT_RTR_PKT;
-	rop->flags = KEFA_ROP_TX | (rdm->ep.tx.quiet ? KEFA_ROP_QUIET : 0);
+	rop->flags = KEFA_ROP_TX | rdm->tx_how;
 	rop->wrs = 1;
 	rop->peer = peer;
 	peer->nops++;

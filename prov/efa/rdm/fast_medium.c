@@ -33,8 +33,9 @@ static void kefa_part_last(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	struct kefa_rpeer *peer = rop->peer;
 
-	if (unlikely(rop->flags & ~KEFA_ROP_QUIET || rop->cq_flags & FI_REMOTE_CQ_DATA ||
-		     rop->total > rop->buf.len || rop->owes || !list_empty(&rop->link) ||
+	if (unlikely(rop->flags & ~(KEFA_ROP_QUIET | KEFA_ROP_AS_MSG) ||
+		     rop->cq_flags & FI_REMOTE_CQ_DATA || rop->total > rop->buf.len ||
+		     rop->owes || !list_empty(&rop->link) ||
 		     peer->state == KEFA_RPEER_GONE)) {
 		kefa_rdm_report(rdm);
 		kefa_rop_whole(rdm, rop);

@@ -289,8 +289,8 @@ static noinline bool kefa_read_came(struct kefa_rdm *rdm, struct kefa_ts *ts)
 
 	/* A read by the slow path has the request that it may be repeated from. */
 	if (unlikely(rop->state != KEFA_ROP_READING || rop->held || rop->total != len ||
-		     rop->flags & ~KEFA_ROP_QUIET || rop->cq_flags & FI_REMOTE_CQ_DATA ||
-		     peer->owes))
+		     rop->flags & ~(KEFA_ROP_QUIET | KEFA_ROP_AS_MSG) ||
+		     rop->cq_flags & FI_REMOTE_CQ_DATA || peer->owes))
 		return false;
 	kefa_dma_unmap(rdm->ep.dma, ts->seg.dma, len, DMA_FROM_DEVICE);
 	rdm->ep.stats.rx_bytes += len;

@@ -43,6 +43,11 @@ static struct kefa_limits kefa_rdm_limits_of(const struct kefa_ep *ep, u64 what)
 	};
 }
 
+static u8 kefa_rdm_how(const struct kefa_rdm *rdm, const struct kofi_side *side)
+{
+	return rdm->as_msg | (kofi_side_quiet(side, side->op_flags) ? KEFA_ROP_QUIET : 0);
+}
+
 /**
  * kefa_rdm_set_limits() - decide which calls may take the fast path
  * @ep: the endpoint, whose state or flags have changed
@@ -56,8 +61,8 @@ void kefa_rdm_set_limits(struct kefa_ep *ep)
 	struct kefa_rdm *rdm = to_kefa_rdm(ep);
 
 	lockdep_assert_held(&ep->lock);
-	ep->tx.quiet = kofi_side_quiet(&ep->tx.base, ep->tx.base.op_flags);
-	ep->rx.quiet = kofi_side_quiet(&ep->rx.base, ep->rx.base.op_flags);
+	rdm->tx_how = kefa_rdm_how(rdm, &ep->tx.base);
+	rdm->rx_how = kefa_rdm_how(rdm, &ep->rx.base);
 	ep->limits = kefa_rdm_limits_of(ep, FI_MSG);
 	rdm->tagged = kefa_rdm_limits_of(ep, FI_TAGGED);
 	rdm->far_read = kefa_rdm_limit(ep, FI_RMA | FI_READ, ep->tx.base.op_flags, SIZE_MAX - 1);
@@ -195,7 +200,7 @@ static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts 
 	ts->whole = KEFA_WHOLE_PACKET;
 	ts->peer = peer;
 	ts->type = type;
-	ts->quiet = p->inject || ep->tx.quiet;
+	ts->how = p->inject ? KEFA_ROP_QUIET : rdm->tx_how;
 	ts->context = p->context;
 	ts->cq_flags = p->what;
 	ts->tag = p->tag;
@@ -307,9 +312,9 @@ static __always_inline bool kefa_rplain_send_it(struct kefa_ep *ep, const struct
 
 /* Initialize an operation, except what kefa_rop_unlist() does. */
 static __always_inline void kefa_rplain_rop(struct kefa_rop *rop, const struct kefa_rplain *p,
-					    bool quiet)
+					    u8 how)
 {
-	rop->flags = quiet ? KEFA_ROP_QUIET : 0;
+	rop->flags = how;
 	rop->peer = NULL;
 	rop->context = p->context;
 	rop->cq_flags = p->what;
@@ -350,7 +355,7 @@ static struct kefa_rop *kefa_rmedium_rop(struct kefa_rdm *rdm, const struct kefa
 {
 	struct kefa_rop *rop = kefa_rop_get(&rdm->rops);
 
-	kefa_rplain_rop(rop, p, rdm->ep.tx.quiet);
+	kefa_rplain_rop(rop, p, rdm->tx_how);
 	kefa_rop_unlist(rop);
 	rop->flags |= KEFA_ROP_TX;
 	rop->peer = peer;
@@ -477,7 +482,7 @@ static __always_inline void kefa_rread_go(struct kefa_rdm *rdm, const struct kef
 	struct kefa_rop *rop = kefa_rop_get(&rdm->rops);
 	struct kefa_ep *ep = &rdm->ep;
 
-	kefa_rplain_rop(rop, p, ep->tx.quiet);
+	kefa_rplain_rop(rop, p, rdm->tx_how);
 	kefa_rop_unlist(rop);
 	rop->flags |= KEFA_ROP_TX;
 	rop->peer = peer;
@@ -577,7 +582,7 @@ static bool kefa_rplain_feed_eager(struct kefa_rdm *rdm, struct kefa_rop *rop,
 	struct kefa_eager __uninitialized e;
 
 	if (!kefa_eager_parse(held->buf, held->len, &e) || e.len > rop->buf.len ||
-	    rop->flags & KEFA_ROP_QUIET || !side->base.cq)
+	    rop->flags & (KEFA_ROP_QUIET | KEFA_ROP_AS_MSG) || !side->base.cq)
 		return false;
 	kefa_copy_data(rop->buf.base, e.data, e.len);
 	rdm->ep.stats.rx_bytes += e.len;
@@ -642,7 +647,7 @@ static __always_inline bool kefa_rplain_rx(struct kefa_rdm *rdm, const struct ke
 	if (unlikely(kofi_side_reserve(&ep->rx.base)))
 		return false;
 	rop = kefa_rop_pop(&rdm->rops);
-	kefa_rplain_rop(rop, p, ep->rx.quiet);
+	kefa_rplain_rop(rop, p, rdm->rx_how);
 	kefa_rop_set_state(&rdm->rops, rop, KEFA_ROP_LISTED);
 	ep->rx.nfree--;
 	ep->stats.recvs++;

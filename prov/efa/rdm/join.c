@@ -189,6 +189,14 @@ static void kefa_rpeer_quiet(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int 
 	kefa_fail_rops(rdm, peer, err, prov);
 }
 
+/* Let the connections know that use the peer. */
+static void kefa_rdm_tell_dead(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	if (rdm->watch && peer->addr != KEFA_NO_ADDR)
+		rdm->watch->peer_dead(rdm->watch, peer->addr);
+}
+
 /**
  * kefa_rdm_kill() - mark a peer as dead, and have kefa_rdm_reap() fail its operations
  * @rdm: the endpoint
@@ -210,6 +218,7 @@ void kefa_rdm_kill(struct kefa_rdm *rdm, struct kefa_rpeer *peer, int err, u32 p
 	kefa_rpeer_set_state(&rdm->peers, peer, KEFA_RPEER_DYING);
 	peer->err = err;
 	peer->prov = prov;
+	kefa_rdm_tell_dead(rdm, peer);
 	peer->owes = 0;
 	kefa_backoff_end(&rdm->backoffs, &peer->backoff);
 	list_move_tail(&peer->todo, &rdm->dying);
@@ -586,6 +595,8 @@ int kefa_rdm_peer_add(struct kefa_av_user *user, const struct kefa_peer *peer)
 	/* The packets of a stranger can be handled now. */
 	if (got != new && !had_ah)
 		mod_delayed_work(kefa_cmd_wq, &rdm->join, 0);
+	if (kefa_rpeer_dead(got))
+		kefa_rdm_tell_dead(rdm, got);
 	spin_unlock_bh(&rdm->ep.lock);
 	if (got != new)
 		kefa_rpeer_free(&rdm->peers, new);

@@ -3,6 +3,9 @@
  * Ending the operations with one peer, for fi_flush(). A message that has its number can't be taken
  * back without a gap, so a peer with operations dies. Then this waits until the device is done with
  * them, and has invalidated the memory that the peer could read.
+ *
+ * Ending the operations with one tag, for connections, which share peers. Here the messages that
+ * have their numbers get time to be delivered, and only then their peers die.
  */
 #include "rdm.h"
 
@@ -11,9 +14,9 @@
  * answer. One whose completion only waits for room in the queue doesn't, either, and the caller may
  * be the reader that makes the room.
  */
-static bool kefa_rop_uses(const struct kefa_rop *rop, const struct kefa_rpeer *peer)
+static bool kefa_rop_uses(const struct kefa_rop *rop)
 {
-	if (rop->state == KEFA_ROP_FREE || rop->state == KEFA_ROP_LISTED || rop->peer != peer)
+	if (rop->state == KEFA_ROP_FREE || rop->state == KEFA_ROP_LISTED)
 		return false;
 	return !(rop->flags & KEFA_ROP_TOLD) && (rop->wrs || !kefa_rop_untold(rop));
 }
@@ -30,7 +33,7 @@ static bool kefa_rdm_quiet_busy(struct kefa_ep *ep, const void *arg)
 
 	lockdep_assert_held(&ep->lock);
 	for (i = 0; i < rdm->rops.size; i++)
-		if (kefa_rop_uses(&rdm->rops.ops[i], peer))
+		if (rdm->rops.ops[i].peer == peer && kefa_rop_uses(&rdm->rops.ops[i]))
 			return true;
 	for (i = 0; rdm->ts && i < rdm->nts; i++)
 		if (rdm->ts[i].state != KEFA_TS_FREE && rdm->ts[i].peer == peer &&
@@ -84,4 +87,168 @@ int kefa_rdm_quiet(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeout_m
 	kefa_ep_unlock_tell(ep, false);
 	/* The peer is dead, so nothing can be posted to it meanwhile. */
 	return ret || !peer ? ret : kefa_ep_await(ep, kefa_rdm_quiet_busy, peer, timeout_ms);
+}
+
+/* --- operations with one tag --- */
+
+static bool kefa_rop_has(const struct kefa_rop *rop, u64 tag)
+{
+	return rop->state != KEFA_ROP_FREE && rop->cq_flags & FI_TAGGED && rop->tag == tag;
+}
+
+/* A whole message that the device has, with this tag. */
+static bool kefa_ts_has(const struct kefa_ts *ts, u64 tag)
+{
+	return ts->state != KEFA_TS_FREE && ts->whole == KEFA_WHOLE_PACKET &&
+	       ts->cq_flags & FI_TAGGED && ts->tag == tag;
+}
+
+/*
+ * Have a message that waits for a receive received to its end, without one, and answered if its
+ * sender waits for that. Return: false if no operation is free, as in kefa_multi_take().
+ */
+static bool kefa_held_sink(struct kefa_rdm *rdm, struct kefa_held *held)
+{
+	const struct kefa_rops *rops = &rdm->rops;
+	struct kefa_rop *rop;
+
+	if (rops->size - rops->used <= rdm->ep.tx.nfree + rdm->ep.rx.nfree + rdm->ntargets)
+		return false;
+	rop = kefa_rdm_take_rop(rdm, NULL, KEFA_ROP_SINK);
+	if (!rop)
+		return false;
+	rop->flags = KEFA_ROP_TOLD;
+	kofi_match_remove_msg(&rdm->match, &held->msg);
+	held->where = KEFA_HELD_NOT;
+	kefa_rdm_feed(rdm, rop, held);
+	return true;
+}
+
+static struct kefa_held *kefa_held_with(struct kefa_rdm *rdm, u64 tag)
+{
+	struct kofi_match_recv recv;
+	struct kofi_match_msg *msg;
+
+	kofi_match_recv_init(&recv, FI_TAGGED, FI_ADDR_UNSPEC, tag, 0, NULL);
+	msg = kofi_match_peek(&rdm->match, &recv, FI_PEEK);
+	return msg ? container_of(msg, struct kefa_held, msg) : NULL;
+}
+
+/* Return: whether all messages that wait for a receive with this tag were dropped. */
+static bool kefa_tag_drop(struct kefa_rdm *rdm, u64 tag)
+{
+	struct kefa_held *held;
+
+	while ((held = kefa_held_with(rdm, tag)))
+		if (!kefa_held_sink(rdm, held))
+			return false;
+	return true;
+}
+
+/* End what hasn't begun, and receives whose messages are arriving. */
+static void kefa_tag_cancel(struct kefa_rdm *rdm, u64 tag)
+{
+	struct kefa_rop *rop;
+	u32 i;
+
+	for (i = 0; i < rdm->rops.size; i++) {
+		rop = &rdm->rops.ops[i];
+		if (!kefa_rop_has(rop, tag))
+			continue;
+		if (rop->state == KEFA_ROP_LISTED) {
+			kofi_match_remove(&rdm->match, &rop->recv);
+			kefa_rdm_unposted(rdm, rop, ECANCELED);
+		} else if (rop->flags & KEFA_ROP_TX) {
+			kefa_rdm_cancel_send(rdm, rop);
+		} else if (!(rop->flags & KEFA_ROP_PART)) {
+			kefa_rdm_abandon(rdm, rop);
+		}
+	}
+}
+
+/* Drops more messages, too, because operations may have become free for them. */
+static bool kefa_tag_busy(struct kefa_ep *ep, const void *arg)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	const u64 tag = *(const u64 *)arg;
+	u32 i;
+
+	lockdep_assert_held(&ep->lock);
+	if (ep->state == KEFA_EP_ENABLED && !kefa_tag_drop(rdm, tag))
+		return true;
+	for (i = 0; i < rdm->rops.size; i++)
+		if (kefa_rop_has(&rdm->rops.ops[i], tag) && kefa_rop_uses(&rdm->rops.ops[i]))
+			return true;
+	for (i = 0; rdm->ts && i < rdm->nts; i++)
+		if (kefa_ts_has(&rdm->ts[i], tag))
+			return true;
+	return false;
+}
+
+/* Kill the peers of what is left. */
+static void kefa_tag_kill(struct kefa_rdm *rdm, u64 tag)
+{
+	struct kefa_held *held = kefa_held_with(rdm, tag);
+	struct kefa_rop *rop;
+	u32 i;
+
+	if (held)
+		kefa_rdm_kill(rdm, held->peer, ECANCELED, 0);
+	for (i = 0; i < rdm->rops.size; i++) {
+		rop = &rdm->rops.ops[i];
+		if (kefa_rop_has(rop, tag) && kefa_rop_uses(rop))
+			kefa_rdm_kill(rdm, rop->peer, ECANCELED, 0);
+	}
+	for (i = 0; i < rdm->nts; i++)
+		if (kefa_ts_has(&rdm->ts[i], tag))
+			kefa_rdm_kill(rdm, rdm->ts[i].peer, ECANCELED, 0);
+}
+
+static void kefa_tag_begin(struct kefa_ep *ep, u64 tag, bool kill)
+	__releases(&ep->lock)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+
+	lockdep_assert_held(&ep->lock);
+	if (ep->state == KEFA_EP_ENABLED) {
+		/* Receives whose messages the device has received complete. */
+		while (kefa_rdm_poll(ep, KEFA_POLL_BUDGET) >= KEFA_POLL_BUDGET)
+			;
+		if (kill)
+			kefa_tag_kill(rdm, tag);
+		else
+			kefa_tag_cancel(rdm, tag);
+		kefa_tag_drop(rdm, tag);
+		kefa_rdm_pump(rdm);
+		/* The worker arms the queue again. */
+		kefa_ep_kick(ep);
+	}
+	kefa_ep_unlock_tell(ep, false);
+}
+
+/**
+ * kefa_rdm_quiet_tag() - end the operations with one tag
+ * @ep_fid: the endpoint
+ * @tag: the tag
+ * @timeout_ms: longest time to wait before the peers of what is left die, and also afterwards; 0 to
+ *	let them live
+ *
+ * Serves as fi_ops_ep.flush_tag.
+ *
+ * Context: Process context; sleeps.
+ * Return: 0 or -ETIMEDOUT.
+ */
+int kefa_rdm_quiet_tag(struct fid_ep *ep_fid, u64 tag, unsigned int timeout_ms)
+{
+	struct kefa_ep *ep = to_kefa_ep(ep_fid);
+	int ret;
+
+	spin_lock_bh(&ep->lock);
+	kefa_tag_begin(ep, tag, false);
+	ret = kefa_ep_await(ep, kefa_tag_busy, &tag, timeout_ms);
+	if (!ret || !timeout_ms)
+		return ret;
+	spin_lock_bh(&ep->lock);
+	kefa_tag_begin(ep, tag, true);
+	return kefa_ep_await(ep, kefa_tag_busy, &tag, timeout_ms);
 }

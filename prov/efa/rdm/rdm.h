@@ -189,7 +189,7 @@ enum kefa_whole {
  * @shared: @seg is a part of the mapping of its operation; in KEFA_TS_FETCH it is one of @mr's;
  *	with a local peer it isn't mapped
  * @whole: enum kefa_whole
- * @quiet: with @whole, the message has no completion on success
+ * @how: with @whole, KEFA_ROP_QUIET or KEFA_ROP_AS_MSG of the message, or 0
  * @serves: the packet is counted in kefa_rpeer.answers
  * @lends: @seg is a part of @mr, from which a local peer copies
  * @status: status with which a local peer has returned the slot
@@ -235,7 +235,7 @@ struct kefa_ts {
 	bool			ordered;
 	bool			shared;
 	u8			whole;
-	bool			quiet;
+	u8			how;
 	bool			serves;
 	bool			lends;
 	u8			status;
@@ -370,6 +370,10 @@ struct kefa_chunk {
  * @ordered: any of KEFA_RDM_ORDER was granted
  * @use_rdma: value of FI_OPT_EFA_USE_DEVICE_RDMA
  * @tagged: limits of calls with a tag, as kefa_ep.limits
+ * @tx_how: flags of plain sends, KEFA_ROP_QUIET and KEFA_ROP_AS_MSG
+ * @rx_how: the same for plain receives
+ * @as_msg: KEFA_ROP_AS_MSG with KOFI_OPT_AS_MSG, or 0
+ * @watch: value of KOFI_OPT_WATCH, or NULL
  * @far_read: length from which on plain reads take the slow path, as do all with 0
  * @far_write: the same for plain writes
  * @enabled: operations are allocated
@@ -461,6 +465,10 @@ struct kefa_rdm {
 	struct kefa_shape	shapes[KEFA_SIGNS][2];
 	bool			ordered;
 	bool			use_rdma;
+	u8			tx_how;
+	u8			rx_how;
+	u8			as_msg;
+	struct kofi_watch	*watch;
 	struct kefa_limits	tagged;
 	size_t			far_read;
 	size_t			far_write;
@@ -662,6 +670,7 @@ bool kefa_ts_data(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_ro
 void kefa_ts_seal(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_pkt *pkt);
 bool kefa_rdm_send(struct kefa_rdm *rdm, struct kefa_rop *rop);
 ssize_t kefa_rdm_cancel(struct fid *fid, void *context);
+bool kefa_rdm_cancel_send(struct kefa_rdm *rdm, struct kefa_rop *rop);
 
 /* recv.c */
 
@@ -764,6 +773,7 @@ void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held);
 /* quiet.c */
 
 int kefa_rdm_quiet(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeout_ms);
+int kefa_rdm_quiet_tag(struct fid_ep *ep_fid, u64 tag, unsigned int timeout_ms);
 
 /* join.c */
 

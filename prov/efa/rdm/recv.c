@@ -194,6 +194,7 @@ static int kefa_rdm_rx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 	}
 	if (kofi_side_quiet(&ep->rx.base, req->flags))
 		rop->flags |= KEFA_ROP_QUIET;
+	rop->flags |= rdm->as_msg;
 	rop->context = req->context;
 	rop->cq_flags = req->what;
 	rop->tag = req->tag;

@@ -131,7 +131,7 @@ static void kefa_rdm_write(struct kefa_side *side, const struct fi_cq_err_entry 
 
 static noinline void kefa_rdm_tell_tx_how(struct kefa_side *side, const struct kefa_rop *rop)
 {
-	const struct fi_cq_err_entry e = {
+	struct fi_cq_err_entry e = {
 		.op_context	= rop->context,
 		.flags		= rop->cq_flags,
 		.len		= rop->total,
@@ -142,6 +142,8 @@ static noinline void kefa_rdm_tell_tx_how(struct kefa_side *side, const struct k
 		.src_addr	= kefa_rpeer_addr(rop->peer),
 	};
 
+	if (rop->flags & KEFA_ROP_AS_MSG)
+		kefa_as_msg(&e.flags, &e.tag);
 	kefa_rdm_write(side, &e, rop->flags & KEFA_ROP_QUIET, false);
 }
 
@@ -156,7 +158,7 @@ static noinline void kefa_rdm_tell_tx_how(struct kefa_side *side, const struct k
  */
 void kefa_ts_tell(struct kefa_rdm *rdm, const struct kefa_ts *ts)
 {
-	const struct fi_cq_err_entry e = {
+	struct fi_cq_err_entry e = {
 		.op_context	= ts->context,
 		.flags		= ts->cq_flags,
 		.len		= ts->total,
@@ -169,8 +171,10 @@ void kefa_ts_tell(struct kefa_rdm *rdm, const struct kefa_ts *ts)
 
 	lockdep_assert_held(&rdm->ep.lock);
 	rdm->ep.stats.errors += !!ts->err;
+	if (ts->how & KEFA_ROP_AS_MSG)
+		kefa_as_msg(&e.flags, &e.tag);
 	if (side->base.cq)
-		kefa_rdm_write(side, &e, ts->quiet, false);
+		kefa_rdm_write(side, &e, ts->how & KEFA_ROP_QUIET, false);
 	kofi_side_count(&side->base, ts->cq_flags, ts->total, ts->err);
 	side->nfree++;
 	side->room |= side->wanted;
@@ -188,7 +192,8 @@ static void kefa_rdm_tell_tx(struct kefa_rdm *rdm, struct kefa_rop *rop)
 	if (unlikely(rop->more & KEFA_ROP_ATOMIC))
 		kefa_atomic_release(rdm, rop);
 	rdm->ep.stats.errors += !!rop->err;
-	if (likely(side->base.cq && !rop->err && !(rop->flags & KEFA_ROP_QUIET))) {
+	if (likely(side->base.cq && !rop->err &&
+		   !(rop->flags & (KEFA_ROP_QUIET | KEFA_ROP_AS_MSG)))) {
 		kofi_cq_write(side->base.cq, &(struct fi_cq_tagged_entry) {
 			.op_context	= rop->context,
 			.flags		= rop->cq_flags,
@@ -300,7 +305,7 @@ static void kefa_rdm_tell_part(struct kefa_rdm *rdm, struct kefa_rop *rop,
 		kefa_multi_done(rdm, multi);
 }
 
-/* Write the completion of a receive that failed, is quiet or truncated, or is multi-receive. */
+/* Write the completion of a receive unless it is a plain one that has its whole message. */
 static noinline void kefa_rdm_tell_rx_how(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 len,
 					  fi_addr_t src, int err, u32 prov)
 {
@@ -327,6 +332,8 @@ static noinline void kefa_rdm_tell_rx_how(struct kefa_rdm *rdm, struct kefa_rop 
 	/* A multi-receive buffer without arriving messages is full or was cancelled: release it. */
 	if (rop->flags & KEFA_ROP_MULTI)
 		e.flags |= FI_MULTI_RECV;
+	else if (rop->flags & KEFA_ROP_AS_MSG)
+		kefa_as_msg(&e.flags, &e.tag);
 	if (side->base.cq)
 		kefa_rdm_write(side, &e, rop->flags & KEFA_ROP_QUIET, false);
 	kefa_rdm_give_back(side, rop);
@@ -345,7 +352,7 @@ static noinline void kefa_rdm_tell_rx_how(struct kefa_rdm *rdm, struct kefa_rop 
  */
 void kefa_rdm_tell_rx(struct kefa_rdm *rdm, struct kefa_rop *rop, int err, u32 prov)
 {
-	const u8 odd = KEFA_ROP_PART | KEFA_ROP_MULTI | KEFA_ROP_QUIET;
+	const u8 odd = KEFA_ROP_PART | KEFA_ROP_MULTI | KEFA_ROP_QUIET | KEFA_ROP_AS_MSG;
 	const u64 len = err ? 0 : min(rop->total, rop->buf.len);
 	const fi_addr_t src = kefa_rop_src(rdm, rop);
 	struct kefa_side *side = &rdm->ep.rx;

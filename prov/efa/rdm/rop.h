@@ -70,6 +70,7 @@ enum kefa_rop_state {
 #define KEFA_ROP_MULTI	0x10	/* a multi-receive buffer */
 #define KEFA_ROP_PART	0x20	/* a message in the multi-receive buffer @parent */
 #define KEFA_ROP_SPENT	0x40	/* a multi-receive buffer that accepts no more messages */
+#define KEFA_ROP_AS_MSG	0x40	/* no KEFA_ROP_MULTI: see kefa_as_msg() */
 #define KEFA_ROP_DC	0x80	/* a message whose sender waits for a RECEIPT */
 
 /* Flags in kefa_rop.more. */
@@ -393,6 +394,23 @@ static inline u64 kefa_msg_key(u32 peer_id, u32 msg_id)
 static inline u64 kefa_rop_key(u32 peer_id, u32 msg_id)
 {
 	return kefa_msg_key(peer_id, msg_id) | BIT_ULL(63);
+}
+
+/**
+ * kefa_as_msg() - describe a tagged message as an untagged one, for KOFI_OPT_AS_MSG
+ * @flags: flags of the completion
+ * @tag: tag of the completion
+ *
+ * Called for operations with KEFA_ROP_AS_MSG, which isn't tested for where KEFA_ROP_QUIET isn't.
+ *
+ * Context: Any.
+ */
+static inline void kefa_as_msg(u64 *flags, u64 *tag)
+{
+	if (!(*flags & FI_TAGGED))
+		return;
+	*flags ^= FI_TAGGED | FI_MSG;
+	*tag = 0;
 }
 
 #endif /* KEFA_RDM_ROP_H */

@@ -526,7 +526,7 @@ bool kefa_rdm_send(struct kefa_rdm *rdm, struct kefa_rop *rop)
 static void kefa_rop_from_req(struct kefa_rdm *rdm, struct kefa_rop *rop,
 			      const struct kofi_req *req, struct kefa_rpeer *peer)
 {
-	rop->flags = KEFA_ROP_TX;
+	rop->flags = KEFA_ROP_TX | rdm->as_msg;
 	if (req->quiet || kofi_side_quiet(&rdm->ep.tx.base, req->flags))
 		rop->flags |= KEFA_ROP_QUIET;
 	if (req->flags & FI_DELIVERY_COMPLETE && !(req->flags & FI_INJECT))
@@ -720,8 +720,17 @@ static bool kefa_cancel_posted(struct kefa_rdm *rdm, void *context)
 	return recv;
 }
 
-/* Cancel a send that waits. Numbered ones can't be cancelled: later messages wait for them. */
-static bool kefa_cancel_send(struct kefa_rdm *rdm, struct kefa_rop *rop)
+/**
+ * kefa_rdm_cancel_send() - cancel a send that waits
+ * @rdm: the endpoint
+ * @rop: the send
+ *
+ * Numbered ones can't be cancelled: later messages wait for them.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it was cancelled.
+ */
+bool kefa_rdm_cancel_send(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {
 	if (rop->state != KEFA_ROP_WAIT || rop->source)
 		return false;
@@ -740,7 +749,7 @@ static bool kefa_cancel_begun(struct kefa_rdm *rdm, void *context)
 		rop = &rdm->rops.ops[i];
 		if (rop->context != context || rop->flags & KEFA_ROP_PART)
 			continue;
-		if (rop->flags & KEFA_ROP_TX ? kefa_cancel_send(rdm, rop) :
+		if (rop->flags & KEFA_ROP_TX ? kefa_rdm_cancel_send(rdm, rop) :
 					       kefa_rdm_abandon(rdm, rop))
 			return true;
 	}
