@@ -267,7 +267,7 @@ static void kmsg_note(struct kcm_session *s, const void *data, size_t len)
 	if (len != sizeof(*wire))
 		ret = -EPROTO;
 	else if (conn->ep)
-		ret = kmsg_ep_credit(conn->ep, le64_to_cpu(wire->posted));
+		ret = kmsg_credit_add(conn->ep, le64_to_cpu(wire->posted));
 	if (ret)
 		kcm_bye(s, KCM_BYE_PROTOCOL, false, NULL, 0);
 	mutex_unlock(&conn->lock);
@@ -336,6 +336,22 @@ int kmsg_conn_connect(struct kmsg_conn *conn, const struct sockaddr_storage *fro
 	if (ret)
 		conn->active = false;
 	return ret;
+}
+
+/**
+ * kmsg_conn_credit() - tell the peer of receives
+ * @conn: the connection
+ * @posted: number of receives since the beginning
+ *
+ * Return: 0, also when the connection isn't alive, -ENOBUFS or -ENOMEM to try again, or another
+ * negative errno.
+ */
+int kmsg_conn_credit(struct kmsg_conn *conn, u64 posted)
+{
+	const struct kmsg_wire_credit wire = { .posted = cpu_to_le64(posted) };
+
+	lockdep_assert_held(&conn->lock);
+	return conn->live ? kcm_note(conn->session, &wire, sizeof(wire)) : 0;
 }
 
 /**

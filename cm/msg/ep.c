@@ -1,161 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Connected endpoints. A post becomes a tagged one on the lane, under kmsg_ep.lock; so after the
- * state has changed to KMSG_ENDED, a flush of both tags ends all operations.
- */
+/* Connected endpoints. Their posts are in post.c. */
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/uio.h>
 #include "msg.h"
-
-/* Time after which credits that couldn't be sent are sent again, in milliseconds. */
-#define KMSG_AGAIN_MS	10
-
-/* Flags of a receive that a connection doesn't have. */
-#define KMSG_RX_BAD	(FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD)
 
 static struct kmsg_ep *to_kmsg_ep(struct fid_ep *ep)
 {
 	return container_of(ep, struct kmsg_ep, ep_fid);
-}
-
-/* --- data --- */
-
-/* Error of a post in a state in which none of its kind is possible. */
-static ssize_t kmsg_no(const struct kmsg_ep *ep)
-{
-	if (ep->removed)
-		return -ENODEV;
-	return ep->state == KMSG_ENDED ? -ENOTCONN : -FI_EOPBADSTATE;
-}
-
-static ssize_t kmsg_send(struct kmsg_ep *ep, struct kofi_req *req)
-{
-	struct fid_ep *lane;
-	ssize_t ret;
-
-	lockdep_assert_held(&ep->lock);
-	if (ep->state != KMSG_CONNECTED)
-		return kmsg_no(ep);
-	if (ep->sent == ep->limit) {
-		/* A message that is too long doesn't wait. */
-		if (iov_iter_count(&req->iter) > ep->info->ep_attr->max_msg_size)
-			return -EMSGSIZE;
-		ep->starved = true;
-		return -EAGAIN;
-	}
-	lane = ep->lane->ep;
-	req->what = FI_TAGGED | FI_SEND;
-	req->addr = ep->peer;
-	req->tag = ep->tx_tag;
-	ret = lane->req->tx(lane, req);
-	ep->sent += !ret;
-	return ret;
-}
-
-static ssize_t kmsg_recv(struct kmsg_ep *ep, struct kofi_req *req)
-{
-	struct fid_ep *lane;
-	ssize_t ret;
-
-	lockdep_assert_held(&ep->lock);
-	if (ep->state == KMSG_IDLE || ep->state == KMSG_ENDED)
-		return kmsg_no(ep);
-	lane = ep->lane->ep;
-	req->what = FI_TAGGED | FI_RECV;
-	req->addr = FI_ADDR_UNSPEC;
-	req->tag = ep->rx_tag;
-	req->ignore = 0;
-	ret = lane->req->rx(lane, req);
-	ep->posted += !ret;
-	/* Posts while the work item is queued go with it. */
-	if (!ret && ep->state == KMSG_CONNECTED)
-		queue_delayed_work(kmsg_wq, &ep->credit, 0);
-	return ret;
-}
-
-static ssize_t kmsg_tx(struct fid_ep *ep_fid, struct kofi_req *req)
-{
-	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
-	ssize_t ret;
-
-	if (req->what != (FI_MSG | FI_SEND))
-		return -EOPNOTSUPP;
-	spin_lock_bh(&ep->lock);
-	ret = kmsg_send(ep, req);
-	spin_unlock_bh(&ep->lock);
-	return ret;
-}
-
-static ssize_t kmsg_rx(struct fid_ep *ep_fid, struct kofi_req *req)
-{
-	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
-	ssize_t ret;
-
-	if (req->what != (FI_MSG | FI_RECV))
-		return -EOPNOTSUPP;
-	if (req->flags & KMSG_RX_BAD)
-		return -FI_EBADFLAGS;
-	spin_lock_bh(&ep->lock);
-	ret = kmsg_recv(ep, req);
-	spin_unlock_bh(&ep->lock);
-	return ret;
-}
-
-static const struct kofi_req_ops kmsg_req_ops = {
-	.tx	= kmsg_tx,
-	.rx	= kmsg_rx,
-};
-
-static void kmsg_credit_work(struct work_struct *work)
-{
-	struct kmsg_ep *ep = container_of(to_delayed_work(work), struct kmsg_ep, credit);
-	struct kmsg_conn *conn = ep->conn;
-	struct kmsg_wire_credit wire;
-	u64 posted;
-	int ret = 0;
-
-	spin_lock_bh(&ep->lock);
-	posted = ep->posted;
-	spin_unlock_bh(&ep->lock);
-	wire.posted = cpu_to_le64(posted);
-	mutex_lock(&conn->lock);
-	if (conn->live && posted != ep->told) {
-		ret = kcm_note(conn->session, &wire, sizeof(wire));
-		if (!ret)
-			ep->told = posted;
-	}
-	mutex_unlock(&conn->lock);
-	/* The peer doesn't take its notes, or memory is short. */
-	if (ret == -ENOBUFS || ret == -ENOMEM)
-		queue_delayed_work(kmsg_wq, &ep->credit, msecs_to_jiffies(KMSG_AGAIN_MS));
-}
-
-/**
- * kmsg_ep_credit() - learn how many receives the peer has posted
- * @ep: the endpoint
- * @posted: their number since the beginning
- *
- * Return: 0, or -EPROTO for less than before.
- */
-int kmsg_ep_credit(struct kmsg_ep *ep, u64 posted)
-{
-	bool starved = false;
-	int ret = 0;
-
-	spin_lock_bh(&ep->lock);
-	if (posted < ep->limit) {
-		ret = -EPROTO;
-	} else {
-		starved = ep->starved && posted > ep->limit;
-		ep->starved &= !starved;
-		ep->limit = posted;
-	}
-	spin_unlock_bh(&ep->lock);
-	if (starved && ep->cq[0])
-		kofi_cq_tell_room(container_of(ep->cq[0], struct kofi_cq, cq_fid));
-	return ret;
 }
 
 /* --- the connection --- */
@@ -175,10 +27,7 @@ void kmsg_ep_hello(struct kmsg_ep *ep, struct kmsg_hello *hello)
 	memcpy(hello->addr, lane->addr, lane->addrlen);
 	hello->protocol = lane->protocol;
 	hello->tag = ep->rx_tag;
-	spin_lock_bh(&ep->lock);
-	ep->told = ep->posted;
-	spin_unlock_bh(&ep->lock);
-	hello->posted = ep->told;
+	hello->posted = kmsg_credit_take(ep);
 }
 
 /**
@@ -186,27 +35,28 @@ void kmsg_ep_hello(struct kmsg_ep *ep, struct kmsg_hello *hello)
  * @ep: the endpoint, with a lane
  * @peer: the peer
  *
- * Return: 0, -EPROTO if its lane isn't of the same kind, or an error of fi_av_insert().
+ * Return: 0, -EPROTO if its lane isn't of the same kind or it promises too many receives,
+ * -EHOSTUNREACH if this lane is retired, or an error of fi_av_insert().
  */
 int kmsg_ep_peer(struct kmsg_ep *ep, const struct kmsg_hello *peer)
 {
-	const struct kmsg_lane *lane = ep->lane;
+	struct kmsg_lane *lane = ep->lane;
 	int ret;
 
 	lockdep_assert_held(&ep->conn->lock);
 	if (peer->format != lane->hello.format || peer->addrlen != lane->hello.addrlen ||
 	    peer->protocol != lane->hello.protocol)
 		return -EPROTO;
+	/* The call is repeated. */
+	if (ep->peer != FI_ADDR_UNSPEC)
+		return kmsg_lane_join(lane, ep);
 	ret = fi_av_insert(lane->av, peer->addr, 1, &ep->peer, 0, NULL);
 	if (ret != 1) {
 		ep->peer = FI_ADDR_UNSPEC;
 		return ret < 0 ? ret : -EADDRNOTAVAIL;
 	}
-	spin_lock_bh(&ep->lock);
 	ep->tx_tag = peer->tag;
-	ep->limit = peer->posted;
-	spin_unlock_bh(&ep->lock);
-	return 0;
+	return kmsg_credit_add(ep, peer->posted) ?: kmsg_lane_join(lane, ep);
 }
 
 /* Write an event into the memory that is reserved for it, once. */
@@ -256,13 +106,13 @@ void kmsg_ep_connected(struct kmsg_ep *ep, const void *data, size_t len)
 	spin_lock_bh(&ep->lock);
 	was = ep->state == KMSG_CONNECTING;
 	if (was)
-		ep->state = KMSG_CONNECTED;
+		kmsg_set_state(ep, KMSG_CONNECTED);
 	spin_unlock_bh(&ep->lock);
 	if (!was)
 		return;
 	kmsg_event(ep, KMSG_ROOM_RESULT, FI_CONNECTED, data, len);
 	/* Receives may have been posted since the handshake. */
-	queue_delayed_work(kmsg_wq, &ep->credit, 0);
+	kmsg_credit_due(ep);
 }
 
 /* Return: the state until now. Nothing is posted afterwards. */
@@ -272,7 +122,7 @@ static enum kmsg_state kmsg_ep_stop(struct kmsg_ep *ep)
 
 	spin_lock_bh(&ep->lock);
 	was = ep->state;
-	ep->state = KMSG_ENDED;
+	kmsg_set_state(ep, KMSG_ENDED);
 	spin_unlock_bh(&ep->lock);
 	return was;
 }
@@ -294,7 +144,7 @@ void kmsg_ep_ended(struct kmsg_ep *ep, int err, const void *data, size_t len)
 	spin_lock_bh(&ep->lock);
 	was = ep->state;
 	if (was == KMSG_CONNECTING || was == KMSG_CONNECTED)
-		ep->state = KMSG_ENDED;
+		kmsg_set_state(ep, KMSG_ENDED);
 	spin_unlock_bh(&ep->lock);
 	if (was == KMSG_CONNECTING)
 		kmsg_error(ep, err, data, min_t(size_t, len, KMSG_DATA_MAX));
@@ -313,10 +163,15 @@ static int kmsg_ep_flush(struct kmsg_ep *ep)
 	if (!ep->lane)
 		return 0;
 	lane = ep->lane->ep;
+	kmsg_posts_wait(ep);
 	/* Without a peer, its tag is another connection's. */
 	if (ep->peer != FI_ADDR_UNSPEC)
 		ret = lane->ops->flush_tag(lane, ep->tx_tag, KMSG_FLUSH_MS);
-	return lane->ops->flush_tag(lane, ep->rx_tag, KMSG_FLUSH_MS) ?: ret;
+	ret = lane->ops->flush_tag(lane, ep->rx_tag, KMSG_FLUSH_MS) ?: ret;
+	/* Afterwards the device has nothing of the ULP's. */
+	if (ret)
+		kmsg_lane_stop(ep->lane);
+	return ret;
 }
 
 static void kmsg_end_work(struct work_struct *work)
@@ -324,11 +179,13 @@ static void kmsg_end_work(struct work_struct *work)
 	struct kmsg_ep *ep = container_of(work, struct kmsg_ep, end);
 	struct kmsg_conn *conn = ep->conn;
 
-	if (READ_ONCE(ep->removed)) {
+	const bool removed = READ_ONCE(ep->removed);
+
+	if (removed || READ_ONCE(ep->dead)) {
 		mutex_lock(&conn->lock);
-		kmsg_ep_ended(ep, ENODEV, NULL, 0);
+		kmsg_ep_ended(ep, removed ? ENODEV : EHOSTUNREACH, NULL, 0);
 		mutex_unlock(&conn->lock);
-		kmsg_conn_end(conn, KCM_BYE_REMOVED, false);
+		kmsg_conn_end(conn, removed ? KCM_BYE_REMOVED : KCM_BYE_FAILED, false);
 	}
 	kmsg_ep_flush(ep);
 }
@@ -359,7 +216,7 @@ static int kmsg_begin(struct kmsg_ep *ep)
 	else if (ep->state != KMSG_ENABLED)
 		ret = -FI_EOPBADSTATE;
 	else
-		ep->state = KMSG_CONNECTING;
+		kmsg_set_state(ep, KMSG_CONNECTING);
 	spin_unlock_bh(&ep->lock);
 	return ret;
 }
@@ -369,7 +226,7 @@ static void kmsg_unbegin(struct kmsg_ep *ep)
 {
 	spin_lock_bh(&ep->lock);
 	if (ep->state == KMSG_CONNECTING)
-		ep->state = KMSG_ENABLED;
+		kmsg_set_state(ep, KMSG_ENABLED);
 	spin_unlock_bh(&ep->lock);
 }
 
@@ -443,7 +300,7 @@ static int kmsg_shutdown(struct fid_ep *ep_fid, u64 flags)
 
 	spin_lock_bh(&ep->lock);
 	if (ep->state == KMSG_CONNECTED)
-		ep->state = KMSG_ENDED;
+		kmsg_set_state(ep, KMSG_ENDED);
 	else
 		ret = -ENOTCONN;
 	spin_unlock_bh(&ep->lock);
@@ -561,8 +418,10 @@ static int kmsg_ep_close(struct fid *fid)
 	/* Operations first, so that none is on its way when the peer hears of the end. */
 	kmsg_ep_flush(ep);
 	kmsg_conn_end(ep->conn, KCM_BYE_DONE, true);
+	if (ep->lane)
+		kmsg_lane_leave(ep->lane, ep);
 	cancel_work_sync(&ep->end);
-	cancel_delayed_work_sync(&ep->credit);
+	cancel_delayed_work_sync(&ep->note);
 	if (ep->lane) {
 		if (ep->peer != FI_ADDR_UNSPEC)
 			fi_av_remove(ep->lane->av, &ep->peer, 1, 0);
@@ -602,7 +461,8 @@ static int kmsg_ep_enable(struct kmsg_ep *ep)
 		return PTR_ERR(lane);
 	spin_lock_bh(&ep->lock);
 	ep->lane = lane;
-	ep->state = KMSG_ENABLED;
+	ep->on = lane->ep;
+	kmsg_set_state(ep, KMSG_ENABLED);
 	spin_unlock_bh(&ep->lock);
 	return 0;
 }
@@ -681,7 +541,7 @@ int kmsg_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	new->ep_fid.fid.ops = &kmsg_ep_fid_ops;
 	new->ep_fid.ops = &kmsg_ep_ops;
 	new->ep_fid.cm = &kmsg_cm_ops;
-	new->ep_fid.msg = &kofi_req_msg_ops;
+	new->ep_fid.msg = &kmsg_msg_ops;
 	new->ep_fid.tagged = &kofi_req_tagged_ops;
 	new->ep_fid.rma = &kofi_req_rma_ops;
 	new->ep_fid.atomic = &kofi_req_atomic_ops;
@@ -689,8 +549,9 @@ int kmsg_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	new->domain = domain;
 	new->peer = FI_ADDR_UNSPEC;
 	new->rx_tag = get_random_u64();
+	INIT_LIST_HEAD(&new->on_lane);
 	spin_lock_init(&new->lock);
-	INIT_DELAYED_WORK(&new->credit, kmsg_credit_work);
+	kmsg_credit_init(new);
 	INIT_WORK(&new->end, kmsg_end_work);
 	new->info = fi_dupinfo(info);
 	ret = new->info ? 0 : -ENOMEM;

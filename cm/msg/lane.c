@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Lanes. Connections whose endpoints are bound to the same queues in the same way share one. It is
- * closed with its last connection, so that the ULP can close its queues and its domain.
+ * closed with its last connection, so that the ULP can close its queues and its domain. A lane one
+ * of whose peers has died is retired: the peer would be dead for a new connection, too. Those with
+ * other peers go on.
  */
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -12,9 +14,9 @@ static LIST_HEAD(kmsg_lanes);
 
 static bool kmsg_lane_serves(const struct kmsg_lane *lane, const struct kmsg_ep *ep)
 {
-	return lane->domain == ep->domain && lane->cq[0] == ep->cq[0] &&
-	       lane->cq[1] == ep->cq[1] && lane->flags[0] == ep->flags[0] &&
-	       lane->flags[1] == ep->flags[1] &&
+	return !READ_ONCE(lane->retired) && lane->domain == ep->domain &&
+	       lane->cq[0] == ep->cq[0] && lane->cq[1] == ep->cq[1] &&
+	       lane->flags[0] == ep->flags[0] && lane->flags[1] == ep->flags[1] &&
 	       !memcmp(&lane->tx, ep->info->tx_attr, sizeof(lane->tx)) &&
 	       !memcmp(&lane->rx, ep->info->rx_attr, sizeof(lane->rx));
 }
@@ -32,6 +34,8 @@ static struct fi_info *kmsg_lane_info(const struct fi_info *msg)
 	hints->caps = FI_TAGGED | (msg->caps & (FI_SEND | FI_RECV));
 	hints->mode = msg->mode;
 	hints->ep_attr->type = FI_EP_RDM;
+	hints->tx_attr->msg_order = FI_ORDER_SAS;
+	hints->rx_attr->msg_order = FI_ORDER_SAS;
 	hints->tx_attr->op_flags = msg->tx_attr->op_flags;
 	hints->tx_attr->size = msg->tx_attr->size;
 	hints->rx_attr->op_flags = msg->rx_attr->op_flags;
@@ -57,8 +61,73 @@ static int kmsg_lane_bind(struct kmsg_lane *lane)
 	return ret;
 }
 
+/* End the connections with a peer, or with FI_ADDR_UNSPEC all of the lane. */
+static void kmsg_lane_retire(struct kmsg_lane *lane, fi_addr_t addr)
+{
+	struct kmsg_ep *ep;
+
+	spin_lock_bh(&lane->lock);
+	WRITE_ONCE(lane->retired, true);
+	list_for_each_entry(ep, &lane->eps, on_lane) {
+		if (addr != FI_ADDR_UNSPEC && ep->peer != addr)
+			continue;
+		WRITE_ONCE(ep->dead, true);
+		queue_work(kmsg_wq, &ep->end);
+	}
+	spin_unlock_bh(&lane->lock);
+}
+
+/* Serves as kofi_watch.peer_dead. */
+static void kmsg_lane_peer_dead(struct kofi_watch *watch, fi_addr_t addr)
+{
+	kmsg_lane_retire(container_of(watch, struct kmsg_lane, watch), addr);
+}
+
+/**
+ * kmsg_lane_stop() - end all operations of a lane, and its connections
+ * @lane: the lane, whose device doesn't give an operation back
+ */
+void kmsg_lane_stop(struct kmsg_lane *lane)
+{
+	kmsg_lane_retire(lane, FI_ADDR_UNSPEC);
+	fi_disable(lane->ep);
+}
+
+/**
+ * kmsg_lane_join() - have the end of a connection's peer noticed
+ * @lane: the lane
+ * @ep: the endpoint, with its peer
+ *
+ * Return: 0, or -EHOSTUNREACH if the lane is retired: that may have been because of this peer.
+ */
+int kmsg_lane_join(struct kmsg_lane *lane, struct kmsg_ep *ep)
+{
+	int ret = 0;
+
+	spin_lock_bh(&lane->lock);
+	if (lane->retired)
+		ret = -EHOSTUNREACH;
+	else if (list_empty(&ep->on_lane))
+		list_add_tail(&ep->on_lane, &lane->eps);
+	spin_unlock_bh(&lane->lock);
+	return ret;
+}
+
+/**
+ * kmsg_lane_leave() - undo kmsg_lane_join()
+ * @lane: the lane
+ * @ep: the endpoint
+ */
+void kmsg_lane_leave(struct kmsg_lane *lane, struct kmsg_ep *ep)
+{
+	spin_lock_bh(&lane->lock);
+	list_del_init(&ep->on_lane);
+	spin_unlock_bh(&lane->lock);
+}
+
 static int kmsg_lane_open(struct kmsg_lane *lane, struct fi_info *info)
 {
+	struct kofi_watch *watch = &lane->watch;
 	struct fi_av_attr av_attr = {};
 	const size_t on = 1;
 	size_t len = sizeof(lane->hello.addr);
@@ -69,6 +138,10 @@ static int kmsg_lane_open(struct kmsg_lane *lane, struct fi_info *info)
 		return ret;
 	if (!lane->ep->ops || !lane->ep->ops->flush_tag)
 		return -EOPNOTSUPP;
+	/* Peers of a provider without the option don't die. */
+	ret = fi_setopt(&lane->ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_WATCH, &watch, sizeof(watch));
+	if (ret && ret != -ENOPROTOOPT)
+		return ret;
 	ret = fi_setopt(&lane->ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_AS_MSG, &on, sizeof(on)) ?:
 	      fi_av_open(lane->domain, &av_attr, &lane->av, NULL) ?:
 	      kmsg_lane_bind(lane) ?: fi_enable(lane->ep) ?:
@@ -98,6 +171,9 @@ static struct kmsg_lane *kmsg_lane_new(const struct kmsg_ep *ep)
 
 	if (!lane)
 		return ERR_PTR(-ENOMEM);
+	lane->watch.peer_dead = kmsg_lane_peer_dead;
+	spin_lock_init(&lane->lock);
+	INIT_LIST_HEAD(&lane->eps);
 	lane->domain = ep->domain;
 	memcpy(lane->cq, ep->cq, sizeof(lane->cq));
 	memcpy(lane->flags, ep->flags, sizeof(lane->flags));

@@ -8,6 +8,7 @@
  *	conn.c		sessions of kofi_cm, one for each connection
  *	pep.c		passive endpoints and their requests
  *	ep.c		connected endpoints
+ *	post.c		their posts, and credits
  *
  * A connection is a session of kofi_cm, over which the sides exchange the addresses of their
  * lanes, a tag for each direction, private data and credits. Its messages are tagged messages
@@ -24,13 +25,15 @@
  *	kmsg_lock (mutex)		requests that wait, the passive endpoint of a listener
  *	kmsg_conn.lock (mutex)		the session is alive; and its endpoint
  *	kmsg_lanes_lock (mutex)		lanes
- *	kmsg_ep.lock (spinlock, BH)	state, credits; held around a post, so that no post follows
- *					the end
+ *	kmsg_ep.lock (spinlock, BH)	state, news of receives
+ *	kmsg_lane.lock (spinlock, BH)	connections of a lane; taken under the provider's lock
  * Callbacks of kofi_cm take kmsg_lock and kmsg_conn.lock. Nothing waits for a callback under these.
+ * Posts take no lock: they are counted in kmsg_ep.posting while they look at the state.
  */
 #ifndef KMSG_H
 #define KMSG_H
 
+#include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -85,8 +88,8 @@ struct kmsg_wire_credit {
 
 /**
  * struct kmsg_lane - an unconnected endpoint for all connections with the same queues
- * @list: in kmsg_lanes; as all but @ep, @av and @hello under kmsg_lanes_lock
- * @refs: number of connected endpoints
+ * @list: in kmsg_lanes, under kmsg_lanes_lock
+ * @refs: number of connected endpoints; under kmsg_lanes_lock
  * @domain: the domain
  * @cq: queues, of sends and of receives
  * @flags: flags of fi_ep_bind() for @cq
@@ -95,6 +98,10 @@ struct kmsg_wire_credit {
  * @ep: the endpoint
  * @av: its address vector
  * @hello: address and protocol, for peers
+ * @watch: tells that a peer has died
+ * @lock: protects @eps and @retired
+ * @eps: endpoints that know their peers, struct kmsg_ep
+ * @retired: a peer has died, so the lane gets no more connections
  */
 struct kmsg_lane {
 	struct list_head	list;
@@ -107,6 +114,10 @@ struct kmsg_lane {
 	struct fid_ep		*ep;
 	struct fid_av		*av;
 	struct kmsg_hello	hello;
+	struct kofi_watch	watch;
+	spinlock_t		lock;		/* protects eps and retired */
+	struct list_head	eps;
+	bool			retired;
 };
 
 /**
@@ -226,17 +237,23 @@ enum kmsg_room {
  * @room: memory for events; under kmsg_conn.lock, or before there is a session
  * @source: address to connect from, or AF_UNSPEC
  * @peer: the peer's lane, or FI_ADDR_UNSPEC; set before KMSG_CONNECTED
- * @credit: tells the peer of receives
- * @told: number of receives that the peer knows of; under kmsg_conn.lock
+ * @on_lane: in kmsg_lane.eps
+ * @note: tells the peer of receives
  * @end: does what is left to do when a connection has ended
- * @lock: protects @state to @starved
- * @state: the state
+ * @limit: number of receives that the peer has posted; under kmsg_conn.lock
  * @removed: the device was removed
+ * @dead: the peer's lane can't be reached any more
+ * @lock: protects changes of @state, and @told, @step and @tell_at
+ * @told: number of receives that the peer knows of
+ * @step: number of receives that the peer is told of at once
+ * @on: the endpoint of @lane
+ * @state: the state
+ * @posting: number of posts that may have seen the state before its last change
  * @rx_tag: tag of messages to this endpoint
- * @tx_tag: tag of messages to the peer
+ * @tx_tag: tag of messages to the peer; set before KMSG_CONNECTED
  * @posted: number of receives posted
- * @sent: number of messages sent
- * @limit: number of receives that the peer has posted
+ * @tell_at: number of @posted from which on kmsg_credit_due() is due
+ * @credit: number of receives that the peer has posted, less the messages sent
  * @starved: a send was refused for lack of a receive at the peer
  */
 struct kmsg_ep {
@@ -251,19 +268,38 @@ struct kmsg_ep {
 	struct kofi_eq_event	*room[KMSG_ROOMS];
 	struct sockaddr_storage	source;
 	fi_addr_t		peer;
-	struct delayed_work	credit;
-	u64			told;
+	struct list_head	on_lane;
+	struct delayed_work	note;
 	struct work_struct	end;
-	spinlock_t		lock;		/* protects state to starved */
-	enum kmsg_state		state;
+	u64			limit;
 	bool			removed;
+	bool			dead;
+	spinlock_t		lock;		/* protects state, told, step and tell_at */
+	u64			told;
+	u32			step;
+	struct fid_ep		*on;
+	enum kmsg_state		state;
+	atomic_t		posting;
 	u64			rx_tag;
 	u64			tx_tag;
-	u64			posted;
-	u64			sent;
-	u64			limit;
+	atomic64_t		posted;
+	s64			tell_at;
+	atomic_t		credit;
 	bool			starved;
 };
+
+/**
+ * kmsg_set_state() - change the state of an endpoint
+ * @ep: the endpoint
+ * @state: the new state
+ *
+ * Posts look at it without a lock.
+ */
+static inline void kmsg_set_state(struct kmsg_ep *ep, enum kmsg_state state)
+{
+	lockdep_assert_held(&ep->lock);
+	WRITE_ONCE(ep->state, state);
+}
 
 /* main.c */
 
@@ -281,6 +317,9 @@ int kmsg_set_addr(void **addr, size_t *len, const struct sockaddr_storage *from)
 
 struct kmsg_lane *kmsg_lane_get(const struct kmsg_ep *ep);
 void kmsg_lane_put(struct kmsg_lane *lane);
+int kmsg_lane_join(struct kmsg_lane *lane, struct kmsg_ep *ep);
+void kmsg_lane_leave(struct kmsg_lane *lane, struct kmsg_ep *ep);
+void kmsg_lane_stop(struct kmsg_lane *lane);
 
 /* conn.c */
 
@@ -291,6 +330,7 @@ int kmsg_conn_connect(struct kmsg_conn *conn, const struct sockaddr_storage *fro
 		      const struct sockaddr_storage *to);
 int kmsg_conn_accept(struct kmsg_conn *conn);
 void kmsg_conn_refuse(struct kmsg_conn *conn, const void *data, size_t len);
+int kmsg_conn_credit(struct kmsg_conn *conn, u64 posted);
 void kmsg_conn_end(struct kmsg_conn *conn, enum kcm_reason reason, bool wait);
 extern const struct kcm_config kmsg_config;
 
@@ -312,6 +352,15 @@ int kmsg_ep_peer(struct kmsg_ep *ep, const struct kmsg_hello *peer);
 void kmsg_ep_hello(struct kmsg_ep *ep, struct kmsg_hello *hello);
 void kmsg_ep_connected(struct kmsg_ep *ep, const void *data, size_t len);
 void kmsg_ep_ended(struct kmsg_ep *ep, int err, const void *data, size_t len);
-int kmsg_ep_credit(struct kmsg_ep *ep, u64 posted);
+
+/* post.c */
+
+extern const struct fi_ops_msg kmsg_msg_ops;
+extern const struct kofi_req_ops kmsg_req_ops;
+void kmsg_posts_wait(struct kmsg_ep *ep);
+void kmsg_credit_init(struct kmsg_ep *ep);
+u64 kmsg_credit_take(struct kmsg_ep *ep);
+void kmsg_credit_due(struct kmsg_ep *ep);
+int kmsg_credit_add(struct kmsg_ep *ep, u64 posted);
 
 #endif /* KMSG_H */

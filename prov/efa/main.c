@@ -67,6 +67,7 @@ static const struct kofi_provider kefa_efa = {
 	.freeinfo	= fi_freeinfo,
 	.fabric		= kefa_fabric_open,
 	.strerror	= kefa_status_text,
+	.lanes		= true,
 };
 
 /* Undo kefa_fabrics_init() for the first @n fabrics. */

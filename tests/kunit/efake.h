@@ -298,6 +298,12 @@ void efake_qp_push(struct efake_qp *qp, const struct kefa_wc *wc);
 /* Raise an event, armed or not. */
 void efake_qp_event(struct efake_qp *qp);
 
+/*
+ * Carry out the oldest work request of each queue pair, if its peer is of the same device and has a
+ * receive. Return: the number of them. @slid is the number of the device's own address handle.
+ */
+unsigned int efake_move(struct efake *fake, u16 slid);
+
 /* Read and write local memory of a work request, as the device would. */
 size_t efake_wr_read(const struct efake_wr *wr, u8 *buf, size_t len);
 void efake_wr_write(const struct efake_wr *wr, const u8 *buf, size_t len);

@@ -341,6 +341,64 @@ u32 efake_wr_rdma(struct efake_wr *wr)
 	return moved ? 0 : 7;
 }
 
+static struct efake_qp *qp_to(struct efake *fake, const struct efake_wr *wr)
+{
+	struct efake_qp *qp;
+
+	list_for_each_entry(qp, &fake->qps, list)
+		if (qp->hq && qp->ibqp.qp_num == wr->qpn && qp->hq->qkey == wr->qkey)
+			return qp;
+	return NULL;
+}
+
+/* Deliver a packet. Return: false if it has to wait for a receive. */
+static bool wr_move(struct efake *fake, struct efake_wr *wr, u16 slid)
+{
+	static u8 data[EFAKE_MTU];	/* under the lock */
+	struct efake_qp *to = qp_to(fake, wr);
+	struct efake_wr *recv = to ? list_first_entry_or_null(&to->recvs, struct efake_wr, list) :
+				     NULL;
+	struct kefa_wc wc = { .slid = slid, .src_qpn = wr->qp->ibqp.qp_num };
+	struct kefa_wc sent = { };
+
+	if (wr->opcode != IB_WR_SEND) {
+		sent.status = rdma_move(wr) ? 0 : 7;
+	} else if (!to) {
+		sent.status = 9;
+	} else if (recv) {
+		wc.len = efake_wr_read(wr, data, sizeof(data));
+		efake_dma_write(fake, recv->sge[0].addr, data, wc.len);
+		wr_done(recv, &wc);
+	} else {
+		return false;
+	}
+	wr_done(wr, &sent);
+	return true;
+}
+
+static unsigned int qp_move(struct efake_qp *qp, u16 slid)
+{
+	struct efake_wr *wr;
+
+	list_for_each_entry(wr, &qp->sent, list)
+		if (!wr->mr)
+			return wr_move(qp->fake, wr, slid);
+	return 0;
+}
+
+unsigned int efake_move(struct efake *fake, u16 slid)
+{
+	unsigned int n = 0;
+	struct efake_qp *qp;
+	unsigned long flags;
+
+	spin_lock_irqsave(&fake->lock, flags);
+	list_for_each_entry(qp, &fake->qps, list)
+		n += qp_move(qp, slid);
+	spin_unlock_irqrestore(&fake->lock, flags);
+	return n;
+}
+
 /* Deliver a datagram that a queue pair sends to itself, if it has a receive. */
 static void ud_arrive(struct efake_wr *wr)
 {

@@ -283,13 +283,17 @@ static void bad_notes(struct kunit *test)
 	expect_ended(test, s, v);
 	v = connected_villain(test, s, 0);
 	KUNIT_EXPECT_EQ(test, kcm_note(v->s, &credit, sizeof(credit)), 0);
-	/* The same number again, and more than can ever be. */
+	/* The same number again, many, and more than there can be. */
 	KUNIT_EXPECT_EQ(test, kcm_note(v->s, &credit, sizeof(credit)), 0);
-	credit.posted = cpu_to_le64(U64_MAX);
+	credit.posted = cpu_to_le64(BIT(29));
 	KUNIT_EXPECT_EQ(test, kcm_note(v->s, &credit, sizeof(credit)), 0);
 	msleep(50);
 	msg_quiet(test, s->server.eq);
-	credit.posted = cpu_to_le64(U64_MAX - 1);
+	credit.posted = cpu_to_le64(BIT(30) + 1);
+	KUNIT_EXPECT_EQ(test, kcm_note(v->s, &credit, sizeof(credit)), 0);
+	expect_ended(test, s, v);
+	v = connected_villain(test, s, 0);
+	credit.posted = cpu_to_le64(U64_MAX);
 	KUNIT_EXPECT_EQ(test, kcm_note(v->s, &credit, sizeof(credit)), 0);
 	expect_ended(test, s, v);
 	msg_connect(test, s);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Connections over fabric loop between endpoints of one kernel, by TCP over the loopback device. */
+/*
+ * Connections between endpoints of one kernel, by TCP over the loopback device. They are over
+ * fabric loop, unless a suite defines MSG_PROVIDER.
+ */
 #ifndef KOFI_MSG_TEST_H
 #define KOFI_MSG_TEST_H
 
@@ -13,6 +16,10 @@
 #include <kofi/eq.h>
 #include <kofi/tagged.h>
 #include "crew.h"
+
+#ifndef MSG_PROVIDER
+#define MSG_PROVIDER	"loop"
+#endif
 
 #define MSG_BUF		4096
 #define MSG_WAIT_MS	10000
@@ -103,7 +110,7 @@ static inline void msg_scene_close(void *data)
 
 static inline struct fi_info *msg_hints(struct kunit *test, const char *domain)
 {
-	struct fi_info *hints = fi_allocinfo_for("loop", NULL, domain);
+	struct fi_info *hints = fi_allocinfo_for(MSG_PROVIDER, NULL, domain);
 
 	KUNIT_ASSERT_NOT_NULL(test, hints);
 	hints->ep_attr->type = FI_EP_MSG;

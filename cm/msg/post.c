@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Posts of connected endpoints, and credits. A post becomes a tagged one on the lane. It takes no
+ * lock of the connection: it is counted while it looks at the state, so that the end can wait for
+ * it, and then flush both tags.
+ *
+ * A side sends no more messages than the peer has posted receives. The peer tells of its receives
+ * by notes: several at a time as long as the ULP posts many, and at the latest after KMSG_NOTE_MS.
+ */
+#include <linux/delay.h>
+#include <linux/limits.h>
+#include <linux/uio.h>
+#include "msg.h"
+
+/* Longest time until a peer is told of receives, and between attempts, in milliseconds. */
+#define KMSG_NOTE_MS	2
+#define KMSG_AGAIN_MS	10
+
+/* Maximum number of receives that a peer is told of at once, and that it can have posted. */
+#define KMSG_STEP_MAX	64
+#define KMSG_CREDIT_MAX	BIT(30)
+
+/* Flags of a receive that a connection doesn't have. */
+#define KMSG_RX_BAD	(FI_MULTI_RECV | FI_PEEK | FI_CLAIM | FI_DISCARD)
+
+static __always_inline struct kmsg_ep *to_kmsg_ep(struct fid_ep *ep)
+{
+	return container_of(ep, struct kmsg_ep, ep_fid);
+}
+
+/* Error of a post in a state in which none of its kind is possible. */
+static ssize_t kmsg_no(const struct kmsg_ep *ep)
+{
+	if (READ_ONCE(ep->removed))
+		return -ENODEV;
+	return READ_ONCE(ep->state) == KMSG_ENDED ? -ENOTCONN : -FI_EOPBADSTATE;
+}
+
+/* --- sends --- */
+
+static void kmsg_tell_room(struct kmsg_ep *ep)
+{
+	if (xchg(&ep->starved, false) && ep->cq[0])
+		kofi_cq_tell_room(container_of(ep->cq[0], struct kofi_cq, cq_fid));
+}
+
+/*
+ * Take a credit after the first attempt has found none, and has taken it nevertheless. Whoever
+ * gives a credit back looks for others that were refused meanwhile.
+ */
+static noinline bool kmsg_credit_retry(struct kmsg_ep *ep)
+{
+	WRITE_ONCE(ep->starved, true);
+	/* Full barriers: a peer's credit is added either before or after, and then it is told. */
+	while (atomic_inc_return(&ep->credit) > 0)
+		if (atomic_dec_return(&ep->credit) >= 0)
+			return true;
+	return false;
+}
+
+static __always_inline bool kmsg_credit_get(struct kmsg_ep *ep)
+{
+	return likely(atomic_dec_return(&ep->credit) >= 0) || kmsg_credit_retry(ep);
+}
+
+static noinline void kmsg_credit_put(struct kmsg_ep *ep)
+{
+	if (atomic_inc_return(&ep->credit) > 0)
+		kmsg_tell_room(ep);
+}
+
+/* Begin a post. Return: whether the endpoint is connected; kmsg_post_end() is due anyhow. */
+static __always_inline bool kmsg_send_begin(struct kmsg_ep *ep)
+{
+	atomic_inc(&ep->posting);
+	/* Pairs with kmsg_posts_wait(). */
+	smp_mb__after_atomic();
+	return likely(READ_ONCE(ep->state) == KMSG_CONNECTED);
+}
+
+static __always_inline void kmsg_post_end(struct kmsg_ep *ep)
+{
+	/* The end sees all that was posted. */
+	smp_mb__before_atomic();
+	atomic_dec(&ep->posting);
+}
+
+/* Error of a send without a credit. A message that is too long doesn't wait for one. */
+static noinline ssize_t kmsg_starved(const struct kmsg_ep *ep, size_t len)
+{
+	return len > ep->info->ep_attr->max_msg_size ? -EMSGSIZE : -EAGAIN;
+}
+
+/* Send by an expression of the lane's endpoint @on. */
+#define KMSG_SEND(ep, on, len, post)					\
+({									\
+	ssize_t __ret;							\
+									\
+	if (unlikely(!kmsg_send_begin(ep))) {				\
+		__ret = kmsg_no(ep);					\
+	} else if (unlikely(!kmsg_credit_get(ep))) {			\
+		__ret = kmsg_starved(ep, len);				\
+	} else {							\
+		struct fid_ep *on = (ep)->on;				\
+									\
+		__ret = (post);						\
+		if (unlikely(__ret))					\
+			kmsg_credit_put(ep);				\
+	}								\
+	kmsg_post_end(ep);						\
+	__ret;								\
+})
+
+static ssize_t kmsg_send(struct fid_ep *ep_fid, const void *buf, size_t len, void *desc,
+			 fi_addr_t dest, void *context)
+{
+	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
+
+	return KMSG_SEND(ep, on, len, on->tagged->send(on, buf, len, NULL, ep->peer,
+						       ep->tx_tag, context));
+}
+
+static ssize_t kmsg_inject(struct fid_ep *ep_fid, const void *buf, size_t len, fi_addr_t dest)
+{
+	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
+
+	return KMSG_SEND(ep, on, len, on->tagged->inject(on, buf, len, ep->peer, ep->tx_tag));
+}
+
+static ssize_t kmsg_tx(struct fid_ep *ep_fid, struct kofi_req *req)
+{
+	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
+
+	if (req->what != (FI_MSG | FI_SEND))
+		return -EOPNOTSUPP;
+	req->what = FI_TAGGED | FI_SEND;
+	req->addr = ep->peer;
+	req->tag = ep->tx_tag;
+	return KMSG_SEND(ep, on, iov_iter_count(&req->iter), on->req->tx(on, req));
+}
+
+/* --- receives --- */
+
+static __always_inline bool kmsg_recv_begin(struct kmsg_ep *ep)
+{
+	enum kmsg_state state;
+
+	atomic_inc(&ep->posting);
+	/* Pairs with kmsg_posts_wait(). */
+	smp_mb__after_atomic();
+	state = READ_ONCE(ep->state);
+	return likely(state != KMSG_IDLE && state != KMSG_ENDED);
+}
+
+/* Post a receive by an expression of the lane's endpoint @on. */
+#define KMSG_RECV(ep, on, post)						\
+({									\
+	ssize_t __ret;							\
+									\
+	if (unlikely(!kmsg_recv_begin(ep))) {				\
+		__ret = kmsg_no(ep);					\
+	} else {							\
+		struct fid_ep *on = (ep)->on;				\
+									\
+		__ret = (post);						\
+		if (likely(!__ret) && unlikely(atomic64_inc_return(&(ep)->posted) >=	\
+					       READ_ONCE((ep)->tell_at)))		\
+			kmsg_credit_due(ep);				\
+	}								\
+	kmsg_post_end(ep);						\
+	__ret;								\
+})
+
+static ssize_t kmsg_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc, fi_addr_t src,
+			 void *context)
+{
+	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
+
+	return KMSG_RECV(ep, on, on->tagged->recv(on, buf, len, NULL, FI_ADDR_UNSPEC, ep->rx_tag,
+						  0, context));
+}
+
+static ssize_t kmsg_rx(struct fid_ep *ep_fid, struct kofi_req *req)
+{
+	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
+
+	if (req->what != (FI_MSG | FI_RECV))
+		return -EOPNOTSUPP;
+	if (req->flags & KMSG_RX_BAD)
+		return -FI_EBADFLAGS;
+	req->what = FI_TAGGED | FI_RECV;
+	req->addr = FI_ADDR_UNSPEC;
+	req->tag = ep->rx_tag;
+	req->ignore = 0;
+	return KMSG_RECV(ep, on, on->req->rx(on, req));
+}
+
+const struct fi_ops_msg kmsg_msg_ops = {
+	.recv		= kmsg_recv,
+	.recvv		= kofi_req_recvv,
+	.recvmsg	= kofi_req_recvmsg,
+	.send		= kmsg_send,
+	.sendv		= kofi_req_sendv,
+	.sendmsg	= kofi_req_sendmsg,
+	.inject		= kmsg_inject,
+	.senddata	= kofi_req_senddata,
+	.injectdata	= kofi_req_injectdata,
+};
+
+const struct kofi_req_ops kmsg_req_ops = {
+	.tx	= kmsg_tx,
+	.rx	= kmsg_rx,
+};
+
+/**
+ * kmsg_posts_wait() - wait for the posts that have seen an earlier state
+ * @ep: the endpoint, whose state has changed so that nothing else is posted
+ *
+ * Posts don't sleep.
+ */
+void kmsg_posts_wait(struct kmsg_ep *ep)
+{
+	/* Pairs with kmsg_send_begin() and kmsg_recv_begin(). */
+	smp_mb();
+	while (atomic_read_acquire(&ep->posting))
+		usleep_range(10, 20);
+}
+
+/* --- credits --- */
+
+/* Count the receives. Posts from now on call kmsg_credit_due(), until @tell_at is set again. */
+static u64 kmsg_credit_count(struct kmsg_ep *ep)
+{
+	lockdep_assert_held(&ep->lock);
+	WRITE_ONCE(ep->tell_at, 0);
+	/* Pairs with the post, which counts first. */
+	smp_mb();
+	return atomic64_read(&ep->posted);
+}
+
+/* The next post is the first one that the peer doesn't know of. */
+static void kmsg_credit_told(struct kmsg_ep *ep, u64 told)
+{
+	lockdep_assert_held(&ep->lock);
+	ep->told = told;
+	WRITE_ONCE(ep->tell_at, told + 1);
+}
+
+/**
+ * kmsg_credit_take() - get the number of receives, for a message that tells the peer of it
+ * @ep: the endpoint
+ *
+ * Return: the number.
+ */
+u64 kmsg_credit_take(struct kmsg_ep *ep)
+{
+	u64 posted;
+
+	spin_lock_bh(&ep->lock);
+	posted = kmsg_credit_count(ep);
+	ep->step = clamp_t(u64, posted / 4, 1, KMSG_STEP_MAX);
+	kmsg_credit_told(ep, posted);
+	spin_unlock_bh(&ep->lock);
+	return posted;
+}
+
+/**
+ * kmsg_credit_due() - have the peer told of receives
+ * @ep: the endpoint
+ *
+ * Context: Process or softirq context.
+ */
+void kmsg_credit_due(struct kmsg_ep *ep)
+{
+	u64 posted;
+
+	spin_lock_bh(&ep->lock);
+	posted = kmsg_credit_count(ep);
+	if (ep->state != KMSG_CONNECTED) {
+		/* The connection's begin looks again. */
+		WRITE_ONCE(ep->tell_at, S64_MAX);
+	} else if (posted == ep->told) {
+		kmsg_credit_told(ep, posted);
+	} else if (posted - ep->told >= ep->step) {
+		WRITE_ONCE(ep->tell_at, S64_MAX);
+		mod_delayed_work(kmsg_wq, &ep->note, 0);
+	} else {
+		WRITE_ONCE(ep->tell_at, ep->told + ep->step);
+		queue_delayed_work(kmsg_wq, &ep->note, msecs_to_jiffies(KMSG_NOTE_MS));
+	}
+	spin_unlock_bh(&ep->lock);
+}
+
+/* Learn from the number of receives in a note how many to wait for. */
+static void kmsg_credit_learn(struct kmsg_ep *ep, u64 n)
+{
+	const u64 step = n < ep->step ? n / 2 : max_t(u64, ep->step, n / 4);
+
+	ep->step = clamp_t(u64, step, 1, KMSG_STEP_MAX);
+}
+
+static void kmsg_credit_note(struct work_struct *work)
+{
+	struct kmsg_ep *ep = container_of(to_delayed_work(work), struct kmsg_ep, note);
+	struct kmsg_conn *conn = ep->conn;
+	u64 posted, told;
+	int ret = 0;
+
+	mutex_lock(&conn->lock);
+	spin_lock_bh(&ep->lock);
+	told = ep->told;
+	posted = kmsg_credit_count(ep);
+	kmsg_credit_learn(ep, posted - told);
+	kmsg_credit_told(ep, posted);
+	spin_unlock_bh(&ep->lock);
+	if (posted != told)
+		ret = kmsg_conn_credit(conn, posted);
+	if (ret) {
+		spin_lock_bh(&ep->lock);
+		ep->told = told;
+		WRITE_ONCE(ep->tell_at, S64_MAX);
+		spin_unlock_bh(&ep->lock);
+		/* The peer doesn't take its notes, or memory is short. */
+		if (ret == -ENOBUFS || ret == -ENOMEM)
+			queue_delayed_work(kmsg_wq, &ep->note, msecs_to_jiffies(KMSG_AGAIN_MS));
+	}
+	mutex_unlock(&conn->lock);
+}
+
+/**
+ * kmsg_credit_add() - learn how many receives the peer has posted
+ * @ep: the endpoint
+ * @posted: their number since the beginning
+ *
+ * Return: 0, or -EPROTO for less than before, or for more than there can be.
+ */
+int kmsg_credit_add(struct kmsg_ep *ep, u64 posted)
+{
+	const u64 more = posted - ep->limit;
+
+	lockdep_assert_held(&ep->conn->lock);
+	if (posted < ep->limit || more > KMSG_CREDIT_MAX ||
+	    max(atomic_read(&ep->credit), 0) + more > KMSG_CREDIT_MAX)
+		return -EPROTO;
+	ep->limit = posted;
+	if (atomic_add_return(more, &ep->credit) > 0)
+		kmsg_tell_room(ep);
+	return 0;
+}
+
+/**
+ * kmsg_credit_init() - initialize the credits of a new endpoint
+ * @ep: the endpoint
+ */
+void kmsg_credit_init(struct kmsg_ep *ep)
+{
+	INIT_DELAYED_WORK(&ep->note, kmsg_credit_note);
+	ep->step = 1;
+	ep->tell_at = S64_MAX;
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Connections over fabric efa: all endpoints are on one fake device, which a thread runs. */
+#define MSG_PROVIDER	FI_EFA_PROV_NAME
+
+#include "efa_rdm_scene.h"
+#include "msg_test.h"
+
+#define MSG_BIG		SZ_1M
+/* Most messages that a lane can have outstanding. */
+#define MSG_MANY	200
+
+/**
+ * struct wire - the device, and the thread that runs it
+ * @fake: the device
+ * @task: the thread
+ * @lost: packets aren't delivered
+ */
+struct wire {
+	struct efake		*fake;
+	struct task_struct	*task;
+	bool			lost;
+};
+
+static int net_run(void *data)
+{
+	struct wire *wire = data;
+
+	while (!kthread_should_stop())
+		if (READ_ONCE(wire->lost) || !efake_move(wire->fake, RDM_SLID))
+			usleep_range(50, 100);
+	return 0;
+}
+
+static void net_stop(void *data)
+{
+	struct wire *wire = data;
+
+	kthread_stop(wire->task);
+}
+
+/* The thread ends before the device does, and after the endpoints. */
+static struct wire *net_start(struct kunit *test)
+{
+	struct wire *wire = kunit_kzalloc(test, sizeof(*wire), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, wire);
+	wire->fake = efake_make(test, EFA_DEVICE);
+	efake_publish(wire->fake);
+	wire->task = kthread_run(net_run, wire, "kofi-net");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(wire->task));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, net_stop, wire), 0);
+	return wire;
+}
+
+static struct msg_scene *net_scene(struct kunit *test, struct wire **wire)
+{
+	*wire = net_start(test);
+	return msg_scene_at(test, EFA_DEVICE, "127.0.0.1");
+}
+
+static struct msg_scene *connected(struct kunit *test, struct wire **wire)
+{
+	struct msg_scene *s = net_scene(test, wire);
+
+	msg_connect(test, s);
+	return s;
+}
+
+static void entry(struct kunit *test)
+{
+	struct fi_info *info;
+
+	net_start(test);
+	info = msg_find(test, EFA_DEVICE, "127.0.0.1");
+	KUNIT_EXPECT_NULL(test, info->next);
+	KUNIT_EXPECT_STREQ(test, info->fabric_attr->name, FI_EFA_FABRIC);
+	KUNIT_EXPECT_EQ(test, info->ep_attr->protocol, FI_PROTO_KOFI_MSG);
+	KUNIT_EXPECT_EQ(test, info->caps & FI_MSG, FI_MSG);
+	KUNIT_EXPECT_EQ(test, info->caps & (FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV), 0);
+	fi_freeinfo(info);
+}
+
+static void echo(struct kunit *test, struct msg_scene *s, size_t len)
+{
+	struct msg_comp comp;
+
+	efa_fill(s->client.buf, len, len + 1);
+	memset(s->server.buf, 0, len);
+	KUNIT_ASSERT_EQ(test, fi_recv(s->server.ep, s->server.buf, len, NULL, 0, (void *)1), 0);
+	MSG_SEND(s->client.ep, s->client.buf, len, 2);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(msg_read(&s->server, &comp) > 0));
+	KUNIT_EXPECT_EQ(test, comp.entry.flags, FI_MSG | FI_RECV);
+	KUNIT_EXPECT_EQ(test, comp.entry.tag, 0);
+	KUNIT_EXPECT_EQ(test, comp.entry.len, len);
+	KUNIT_EXPECT_TRUE(test, efa_filled(s->server.buf, len, len + 1));
+	MSG_DONE(&s->client, 2, 0);
+	memset(s->client.buf, 0, len);
+	KUNIT_ASSERT_EQ(test, fi_recv(s->client.ep, s->client.buf, len, NULL, 0, (void *)3), 0);
+	MSG_SEND(s->server.ep, s->server.buf, len, 4);
+	MSG_DONE(&s->client, 3, 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(msg_read(&s->server, &comp) > 0));
+	KUNIT_EXPECT_EQ(test, comp.entry.flags, FI_MSG | FI_SEND);
+	KUNIT_EXPECT_TRUE(test, efa_filled(s->client.buf, len, len + 1));
+}
+
+static void grow(struct kunit *test, struct msg_end *end)
+{
+	kfree(end->buf);
+	end->buf = kzalloc(MSG_BIG, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, end->buf);
+}
+
+static void messages(struct kunit *test)
+{
+	static const size_t lens[] = { 0, 8, 4096, 30000, 100000, MSG_BIG };
+	struct msg_scene *s;
+	struct wire *wire;
+	int i;
+
+	s = connected(test, &wire);
+	grow(test, &s->client);
+	grow(test, &s->server);
+	for (i = 0; i < ARRAY_SIZE(lens); i++)
+		echo(test, s, lens[i]);
+	KUNIT_EXPECT_EQ(test, fi_inject(s->client.ep, s->client.buf, 8, 0), -EAGAIN);
+	KUNIT_ASSERT_EQ(test, fi_recv(s->server.ep, s->server.buf, 8, NULL, 0, (void *)5), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(!fi_inject(s->client.ep, s->client.buf, 8, 0)));
+	MSG_DONE(&s->server, 5, 0);
+}
+
+/* More messages than the receiver has told of at a time, in order. */
+static void stream(struct kunit *test)
+{
+	struct msg_scene *s;
+	u64 *in, *out;
+	struct wire *wire;
+	long i;
+
+	s = connected(test, &wire);
+	grow(test, &s->client);
+	grow(test, &s->server);
+	in = (u64 *)s->server.buf;
+	out = (u64 *)s->client.buf;
+	for (i = 0; i < 2 * MSG_MANY; i++) {
+		out[i] = i;
+		if (i < MSG_MANY)
+			KUNIT_ASSERT_EQ(test, fi_recv(s->server.ep, &in[i], 8, NULL, 0,
+						      (void *)i), 0);
+	}
+	for (i = 0; i < 2 * MSG_MANY; i++) {
+		MSG_SEND(s->client.ep, &out[i], 8, i);
+		MSG_DONE(&s->client, i, 0);
+		MSG_DONE(&s->server, i, 0);
+		KUNIT_EXPECT_EQ(test, in[i], i);
+		if (i < MSG_MANY)
+			KUNIT_ASSERT_EQ(test, fi_recv(s->server.ep, &in[i + MSG_MANY], 8, NULL, 0,
+						      (void *)(i + MSG_MANY)), 0);
+	}
+}
+
+/* The end of a connection ends its operations, and no others of its lane. */
+static void ends(struct kunit *test)
+{
+	struct msg_end other = {}, peer = {};
+	struct fid_ep *first[2];
+	struct msg_scene *s;
+	struct wire *wire;
+
+	s = connected(test, &wire);
+	first[0] = s->client.ep;
+	first[1] = s->server.ep;
+	other = s->client;
+	peer = s->server;
+	msg_connect(test, s);
+	KUNIT_EXPECT_EQ(test, fi_recv(first[1], peer.buf, 8, NULL, 0, (void *)1), 0);
+	KUNIT_EXPECT_EQ(test, fi_recv(first[0], other.buf, 8, NULL, 0, (void *)2), 0);
+	KUNIT_EXPECT_EQ(test, fi_recv(s->client.ep, s->client.buf, 8, NULL, 0, (void *)3), 0);
+	KUNIT_EXPECT_EQ(test, fi_shutdown(first[0], 0), 0);
+	MSG_DONE(&s->client, 2, ECANCELED);
+	MSG_EXPECT(s->server.eq, FI_SHUTDOWN, first[1]);
+	MSG_DONE(&s->server, 1, ECANCELED);
+	MSG_CLOSE(first[0]);
+	MSG_CLOSE(first[1]);
+	MSG_SEND(s->server.ep, s->server.buf, 8, 4);
+	MSG_DONE(&s->server, 4, 0);
+	MSG_DONE(&s->client, 3, 0);
+}
+
+/* Return: the endpoint that a connection uses. */
+static struct fid_ep *lane_of(struct efake *fake)
+{
+	struct kefa_ep *ep = container_of(efake_last_qp(fake)->hq, struct kefa_ep, hq);
+
+	return &ep->ep_fid;
+}
+
+/*
+ * A peer that can't be reached any more is dead for ever in fabric efa. Its connections end, and
+ * the first attempt to connect again succeeds, because it gets another lane.
+ */
+static void reconnects(struct kunit *test)
+{
+	struct fid_ep *lane, *old[2] = {};
+	struct msg_scene *s;
+	struct wire *wire;
+	int i;
+
+	s = connected(test, &wire);
+	for (i = 0; i < 5; i++) {
+		echo(test, s, 8);
+		lane = lane_of(wire->fake);
+		spin_lock_bh(&to_kefa_ep(lane)->lock);
+		kefa_rdm_kill(to_kefa_rdm(to_kefa_ep(lane)),
+			      kefa_peers_at(&to_kefa_rdm(to_kefa_ep(lane))->peers, 0), EIO, 0);
+		spin_unlock_bh(&to_kefa_ep(lane)->lock);
+		MSG_EXPECT(s->client.eq, FI_SHUTDOWN, s->client.ep);
+		MSG_EXPECT(s->server.eq, FI_SHUTDOWN, s->server.ep);
+		KUNIT_EXPECT_EQ(test, fi_send(s->client.ep, s->client.buf, 8, NULL, 0, NULL),
+				-ENOTCONN);
+		/* The old endpoints may still be open. */
+		MSG_CLOSE(old[0]);
+		MSG_CLOSE(old[1]);
+		old[0] = s->client.ep;
+		old[1] = s->server.ep;
+		s->client.ep = NULL;
+		s->server.ep = NULL;
+		msg_connect(test, s);
+	}
+	echo(test, s, 8);
+	MSG_CLOSE(old[0]);
+	MSG_CLOSE(old[1]);
+}
+
+static void close_ep(struct kofi_thread *thread)
+{
+	thread->ret = fi_close(thread->arg);
+}
+
+/* A message that the device has when its connection is closed is delivered before the end. */
+static void closes(struct kunit *test)
+{
+	struct kofi_thread thread;
+	struct msg_scene *s;
+	struct wire *wire;
+
+	s = connected(test, &wire);
+	echo(test, s, 8);
+	KUNIT_ASSERT_EQ(test, fi_recv(s->server.ep, s->server.buf, 8, NULL, 0, (void *)1), 0);
+	MSG_SEND(s->client.ep, s->client.buf, 8, 2);
+	MSG_DONE(&s->server, 1, 0);
+	MSG_DONE(&s->client, 2, 0);
+	KUNIT_ASSERT_EQ(test, fi_recv(s->server.ep, s->server.buf, 8, NULL, 0, (void *)3), 0);
+	WRITE_ONCE(wire->lost, true);
+	MSG_SEND(s->client.ep, s->client.buf, 8, 4);
+	kofi_thread_start(test, &thread, close_ep, &s->client.ep->fid);
+	msleep(50);
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 0));
+	WRITE_ONCE(wire->lost, false);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0);
+	s->client.ep = NULL;
+	MSG_DONE(&s->client, 4, 0);
+	MSG_DONE(&s->server, 3, 0);
+	MSG_EXPECT(s->server.eq, FI_SHUTDOWN, s->server.ep);
+}
+
+static void device_gone(struct kunit *test)
+{
+	struct msg_scene *s;
+	struct wire *wire;
+
+	s = connected(test, &wire);
+	echo(test, s, 8);
+	KUNIT_ASSERT_EQ(test, fi_recv(s->server.ep, s->server.buf, 8, NULL, 0, (void *)1), 0);
+	efake_remove(wire->fake);
+	MSG_EXPECT(s->client.eq, FI_SHUTDOWN, s->client.ep);
+	MSG_EXPECT(s->server.eq, FI_SHUTDOWN, s->server.ep);
+	MSG_DONE(&s->server, 1, ENODEV);
+	KUNIT_EXPECT_EQ(test, fi_send(s->client.ep, s->client.buf, 8, NULL, 0, NULL), -ENODEV);
+}
+
+static struct kunit_case efa_msg_cases[] = {
+	KUNIT_CASE(entry),
+	KUNIT_CASE(messages),
+	KUNIT_CASE(stream),
+	KUNIT_CASE(ends),
+	KUNIT_CASE(reconnects),
+	KUNIT_CASE(closes),
+	KUNIT_CASE(device_gone),
+	{}
+};
+
+static struct kunit_suite efa_msg_suite = {
+	.name		= "kefa_msg",
+	.test_cases	= efa_msg_cases,
+};
+
+kunit_test_suite(efa_msg_suite);
