@@ -181,9 +181,9 @@ headers()
 	single "$kernel" "$dir" headers.o
 }
 
-# Headers in tests/ need KUnit, which Debian's kernels lack; those in tests/fuzz a C library.
-# One kernel is enough: the builds for the others include them all. The public ones are also
-# built as others' modules include them.
+# Headers in tests/ need KUnit, which Debian's kernels lack; those in tests/fuzz and tests/interop
+# a C library. One kernel is enough: the builds for the others include them all. The public ones are
+# also built as others' modules include them.
 check_headers()
 {
 	local kernel
@@ -191,8 +191,8 @@ check_headers()
 		! is_here "$kernel" 2> /dev/null || headers "$kernel" user_flags 'include/kofi/*.h'
 	done
 	if is_here test 2> /dev/null; then
-		headers test single_flags '*.h' ':!tests/fuzz/*'
-		echo "$(tree_files '*.h' ':!tests/fuzz/*' | wc -l) headers"
+		headers test single_flags '*.h' ':!tests/fuzz/*' ':!tests/interop/*'
+		echo "$(tree_files '*.h' ':!tests/fuzz/*' ':!tests/interop/*' | wc -l) headers"
 	elif is_here 6.12 2> /dev/null; then
 		headers 6.12 single_flags '*.h' ':!tests/*'
 		echo "$(tree_files '*.h' ':!tests/*' | wc -l) headers, none of those in tests/"

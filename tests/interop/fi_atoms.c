@@ -13,24 +13,10 @@
  * FI_FAR_DIR is the directory of kofi_far's parameters.
  */
 #include <complex.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
+#include "far.h"
 
-#define NAME_LEN	32
 #define PATIENCE_S	100
 #define PART		16384		/* operands, values to compare with, old values */
 #define ROOM		(8 * PART)
@@ -42,28 +28,9 @@ enum kind { WRITE, WRITEDC, FETCH, COMPARE, KINDS };
 /* Names of the kernel's operations, too. */
 static const char * const kinds[] = { "atomic", "atomicdc", "fetch", "compare" };
 
-static struct fi_info *info;
-static struct fid_fabric *fabric;
-static struct fid_domain *domain;
-static struct fid_av *av;
-static struct fid_cq *cq;
-static struct fid_ep *ep;
-static struct fid_mr *mr;
-static fi_addr_t kernel;
-static unsigned char *buf;
 static unsigned long base, key;	/* of the kernel's region */
 static unsigned long kernels_most;	/* bytes in an atomic operation of the kernel */
 static unsigned long posted, done;
-/* The other process, which writes the kernel's parameter go. */
-static int ask, answer;
-
-static void must(const char *what, long ret)
-{
-	if (ret >= 0)
-		return;
-	fprintf(stderr, "%s: %s\n", what, fi_strerror((int)-ret));
-	exit(1);
-}
 
 /* --- the model --- */
 
@@ -166,123 +133,6 @@ static void numbers(int type, unsigned char *at, size_t count, unsigned int seed
 		number(type, at + i * sizes[type], (int)((i * (seed % 3 + 1) + seed) % 11) - 5);
 }
 
-/* --- the kernel's parameters --- */
-
-static const char *parameter(const char *name)
-{
-	static char text[200];
-	char path[200];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/%s", getenv("FI_FAR_DIR"), name);
-	file = fopen(path, "r");
-	if (!file || !fgets(text, sizeof(text), file)) {
-		perror(path);
-		exit(1);
-	}
-	fclose(file);
-	return text;
-}
-
-/* Return: 0 or a positive errno. */
-static int set(const char *name, const char *value)
-{
-	char path[200];
-	int fd, ret = 0;
-
-	snprintf(path, sizeof(path), "%s/%s", getenv("FI_FAR_DIR"), name);
-	fd = open(path, O_WRONLY);
-	if (fd < 0 || write(fd, value, strlen(value)) < 0)
-		ret = errno;
-	close(fd);
-	return ret;
-}
-
-/* Carry out the parent's commands. It has no file of the device, which the parent opens later. */
-static void start_server(void)
-{
-	char command[200];
-	int to[2], from[2], ret;
-	ssize_t n;
-
-	if (pipe(to) || pipe(from)) {
-		perror("pipe");
-		exit(1);
-	}
-	ask = to[1];
-	answer = from[0];
-	fcntl(answer, F_SETFL, O_NONBLOCK);
-	if (fork()) {
-		close(to[0]);
-		close(from[1]);
-		return;
-	}
-	close(to[1]);
-	close(from[0]);
-	while ((n = read(to[0], command, sizeof(command) - 1)) > 0) {
-		command[n] = 0;
-		ret = set("go", command);
-		if (write(from[1], &ret, sizeof(ret)) != sizeof(ret))
-			break;
-	}
-	_exit(0);
-}
-
-/* --- opening --- */
-
-static void open_all(const char *name)
-{
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_DATA, .size = 4096 };
-	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
-	struct fi_info *hints = fi_allocinfo();
-
-	hints->fabric_attr->prov_name = strdup("efa");
-	hints->domain_attr->name = strdup(name);
-	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
-				      FI_MR_LOCAL;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
-	must("fi_getinfo", fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info));
-	fi_freeinfo(hints);
-	must("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
-	must("fi_domain", fi_domain(fabric, info, &domain, NULL));
-	must("fi_av_open", fi_av_open(domain, &av_attr, &av, NULL));
-	must("fi_cq_open", fi_cq_open(domain, &cq_attr, &cq, NULL));
-	must("fi_endpoint", fi_endpoint(domain, info, &ep, NULL));
-	must("bind av", fi_ep_bind(ep, &av->fid, 0));
-	must("bind cq", fi_ep_bind(ep, &cq->fid, FI_SEND | FI_RECV));
-	must("fi_enable", fi_enable(ep));
-	buf = aligned_alloc(4096, ROOM);
-	if (!buf)
-		exit(1);
-	memset(buf, 0, ROOM);
-	must("fi_mr_reg", fi_mr_reg(domain, buf, ROOM, FI_READ | FI_WRITE | FI_REMOTE_READ |
-				    FI_REMOTE_WRITE, 0, 0, 0, &mr, NULL));
-}
-
-static void introduce(void)
-{
-	unsigned char name[NAME_LEN];
-	size_t len = sizeof(name);
-	char hex[2 * NAME_LEN + 1];
-	const char *theirs = parameter("name");
-	unsigned int i, byte;
-
-	for (i = 0; i < NAME_LEN; i++) {
-		if (sscanf(theirs + 2 * i, "%2x", &byte) != 1)
-			must("name", -FI_EINVAL);
-		name[i] = (unsigned char)byte;
-	}
-	if (fi_av_insert(av, name, 1, &kernel, 0, NULL) != 1)
-		must("fi_av_insert", -FI_EINVAL);
-	must("fi_getname", fi_getname(&ep->fid, name, &len));
-	for (i = 0; i < NAME_LEN; i++)
-		sprintf(hex + 2 * i, "%02x", name[i]);
-	must("peer", -set("peer", hex));
-	if (sscanf(parameter("region"), "%lu %lu %lu", &base, &key, &kernels_most) != 3)
-		must("region", -FI_EINVAL);
-}
-
 /* --- progress --- */
 
 static void progress(void)
@@ -358,21 +208,13 @@ static void post(enum kind kind, int type, int op, size_t at, size_t count)
 		POST("atomic", fi_atomicmsg(ep, &msg, flags));
 }
 
-static bool answered(int *ret)
-{
-	return read(answer, ret, sizeof(*ret)) == sizeof(*ret);
-}
-
 static void begin_there(const char *what, int type, int op, size_t at, size_t count)
 {
 	char command[200];
 
-	/* Without FI_MR_VIRT_ADDR the address is an offset. */
-	snprintf(command, sizeof(command), "%s 0 %zu %lu %lu %d %d", what, count,
-		 (info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (unsigned long)buf : 0) + at,
+	snprintf(command, sizeof(command), "%s 0 %zu %lu %lu %d %d", what, count, named(buf + at),
 		 fi_mr_key(mr), type, op);
-	if (write(ask, command, strlen(command)) < 0)
-		must("write", -errno);
+	ask_kernel(command);
 }
 
 /* Have the kernel carry out an operation on this end's memory. Return: 0 or a positive errno. */
@@ -567,10 +409,11 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: fi_atoms DOMAIN WHAT ..., see the source\n");
 		return 2;
 	}
-	signal(SIGCHLD, SIG_IGN);
 	start_server();
-	open_all(argv[1]);
-	introduce();
+	open_all(argv[1], (struct fi_cq_attr) { .format = FI_CQ_FORMAT_DATA },
+		 FI_RMA | FI_ATOMIC, FI_MR_LOCAL, ROOM, ROOM);
+	if (sscanf(introduce_far(), "%lu %lu %lu", &base, &key, &kernels_most) != 3)
+		must("region", -FI_EINVAL);
 	if (!strcmp(argv[2], "cells"))
 		cells();
 	else if ((!strcmp(argv[2], "many") || !strcmp(argv[2], "die")) && argc == 4)
@@ -579,12 +422,6 @@ int main(int argc, char **argv)
 		wrong();
 	else
 		must("WHAT", -FI_EINVAL);
-	fi_close(&ep->fid);
-	fi_close(&mr->fid);
-	fi_close(&cq->fid);
-	fi_close(&av->fid);
-	fi_close(&domain->fid);
-	fi_close(&fabric->fid);
-	fi_freeinfo(info);
+	close_all();
 	return 0;
 }

@@ -17,111 +17,21 @@
  * counters. With FI_ECHO_NO_DESC receive buffers aren't registered beforehand; then the program
  * prints "ready" and waits for end of input first.
  */
-#include <linux/types.h>
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
 #include <rdma/fi_tagged.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
+#include "counters.h"
 
 #define ECHO_HELLO	0x48454c4c4fULL
 #define ECHO_DC		0x4000000000000000ULL
-#define NAME_LEN	32
 #define WINDOW		64
 #define PATIENCE_S	600
 #define LONG_MAX_SIZE	(4u << 20)
 
-static struct fi_info *info;
-static struct fid_fabric *fabric;
-static struct fid_domain *domain;
-static struct fid_av *av;
-static struct fid_cq *cq;
-static struct fid_ep *ep;
-static struct fid_mr *mr;
-static fi_addr_t kernel;
-static unsigned char *buf;
 static size_t max_size = 65536;
 static unsigned int window = WINDOW;
 static unsigned int sent, received;
 static bool no_desc;
-/* Kill this process when the kernel's counter of @die_type in @die_line exceeds @die_before. */
-static const char *die_line, *die_type;
-static long die_before;
 /* For each slot: its message came back. */
 static bool back[WINDOW];
-
-/* Return: the kernel's counter of packets of a type, in the line "sent" or "received". */
-static long counted(const char *line, const char *type)
-{
-	static const char blanks[] = { ' ', 10, 0 };
-	FILE *file = fopen(getenv("FI_ECHO_COUNTERS"), "r");
-	char text[4096], *word, *save;
-	long n = 0;
-
-	if (!file) {
-		perror("FI_ECHO_COUNTERS");
-		exit(1);
-	}
-	while (fgets(text, sizeof(text), file)) {
-		word = strtok_r(text, blanks, &save);
-		if (!word || strcmp(word, line))
-			continue;
-		while (word && strcmp(word, type))
-			word = strtok_r(NULL, blanks, &save);
-		if (word)
-			n = strtol(strtok_r(NULL, blanks, &save), NULL, 10);
-		break;
-	}
-	fclose(file);
-	return n;
-}
-
-static void must(const char *what, long ret)
-{
-	if (ret >= 0)
-		return;
-	fprintf(stderr, "%s: %s\n", what, fi_strerror((int)-ret));
-	exit(1);
-}
-
-static void open_all(const char *name)
-{
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = 4096 };
-	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
-	struct fi_info *hints = fi_allocinfo();
-
-	hints->fabric_attr->prov_name = strdup("efa");
-	hints->domain_attr->name = strdup(name);
-	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-	if (!no_desc)
-		hints->domain_attr->mr_mode |= FI_MR_LOCAL;
-	hints->ep_attr->type = FI_EP_RDM;
-	hints->caps = FI_MSG | FI_TAGGED;
-	must("fi_getinfo", fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info));
-	fi_freeinfo(hints);
-	must("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
-	must("fi_domain", fi_domain(fabric, info, &domain, NULL));
-	must("fi_av_open", fi_av_open(domain, &av_attr, &av, NULL));
-	must("fi_cq_open", fi_cq_open(domain, &cq_attr, &cq, NULL));
-	must("fi_endpoint", fi_endpoint(domain, info, &ep, NULL));
-	must("bind av", fi_ep_bind(ep, &av->fid, 0));
-	must("bind cq", fi_ep_bind(ep, &cq->fid, FI_SEND | FI_RECV));
-	must("fi_enable", fi_enable(ep));
-	buf = aligned_alloc(4096, 2 * window * max_size);
-	if (!buf)
-		exit(1);
-	memset(buf, 0, 2 * window * max_size);
-	must("fi_mr_reg", fi_mr_reg(domain, buf, (no_desc ? 1 : 2) * window * max_size,
-				    FI_SEND | FI_RECV, 0, 0, 0, &mr, NULL));
-}
 
 static unsigned char *out(unsigned int slot)
 {
@@ -139,8 +49,7 @@ static void progress(void)
 	struct fi_cq_err_entry err = { 0 };
 	ssize_t ret = fi_cq_read(cq, entry, 8), i;
 
-	if (die_line && counted(die_line, die_type) > die_before)
-		raise(SIGKILL);
+	die_if_due();
 	for (i = 0; i < ret; i++)
 		if (entry[i].flags & FI_SEND) {
 			sent++;
@@ -236,20 +145,11 @@ static void compare(unsigned int slot, size_t len, const char *what)
 	exit(1);
 }
 
-static void introduce(const char *hex)
+static void hello(const char *hex)
 {
-	unsigned char name[NAME_LEN];
-	size_t len = NAME_LEN;
-	unsigned int i, byte;
+	const size_t len = NAME_LEN;
 
-	for (i = 0; i < NAME_LEN; i++) {
-		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
-			must("NAME", -FI_EINVAL);
-		name[i] = (unsigned char)byte;
-	}
-	if (fi_av_insert(av, name, 1, &kernel, 0, NULL) != 1)
-		must("fi_av_insert", -FI_EINVAL);
-	must("fi_getname", fi_getname(&ep->fid, out(0), &len));
+	introduce(hex, out(0));
 	POST("fi_trecv", fi_trecv(ep, in(0), max_size, fi_mr_desc(mr), FI_ADDR_UNSPEC,
 				  ECHO_HELLO, 0, context(0)));
 	POST("hello", fi_tsend(ep, out(0), len, fi_mr_desc(mr), kernel, ECHO_HELLO, NULL));
@@ -358,6 +258,8 @@ static void wait_for_input(void)
 
 int main(int argc, char **argv)
 {
+	size_t half;
+
 	if (argc < 4) {
 		fprintf(stderr, "usage: fi_echo DOMAIN NAME WHAT ..., see the source\n");
 		return 2;
@@ -369,8 +271,10 @@ int main(int argc, char **argv)
 		window = max_size > LONG_MAX_SIZE ? 2 : 16;
 	if (!strcmp(argv[3], "die") && argc == 7)
 		die_before = counted(argv[4], argv[5]);
-	open_all(argv[1]);
-	introduce(argv[2]);
+	half = window * max_size;
+	open_all(argv[1], (struct fi_cq_attr) { .format = FI_CQ_FORMAT_TAGGED }, 0,
+		 no_desc ? 0 : FI_MR_LOCAL, 2 * half, no_desc ? half : 2 * half);
+	hello(argv[2]);
 	if (no_desc)
 		wait_for_input();
 	if (!strcmp(argv[3], "sizes"))
@@ -384,12 +288,6 @@ int main(int argc, char **argv)
 	else
 		for (;;)
 			send_many(64);
-	fi_close(&ep->fid);
-	fi_close(&mr->fid);
-	fi_close(&cq->fid);
-	fi_close(&av->fid);
-	fi_close(&domain->fid);
-	fi_close(&fabric->fid);
-	fi_freeinfo(info);
+	close_all();
 	return 0;
 }

@@ -14,207 +14,23 @@
  * FI_FAR_DIR is the directory of kofi_far's parameters, and FI_ECHO_COUNTERS the file with the
  * kernel's packet counters. FI_FAR_DATA=0 leaves out this end's writes with data.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#include "counters.h"
+#include "far.h"
 
-#define NAME_LEN	32
 #define PATIENCE_S	200
 #define EDGE		8192	/* bytes on either side that nothing may write */
 #define AT_ONCE		8
 
-static struct fi_info *info;
-static struct fid_fabric *fabric;
-static struct fid_domain *domain;
-static struct fid_av *av;
-static struct fid_cq *cq;
-static struct fid_ep *ep;
-static struct fid_mr *mr;
-static fi_addr_t kernel;
-static unsigned char *buf;
 static size_t size;		/* of the kernel's region */
 static unsigned long base, key;	/* of the kernel's region */
 static unsigned long posted, done, told, told_data;
 static bool with_data = true;
-static const char *die_line, *die_type;
-static long die_before;
-/* The other process, which writes the kernel's parameter go. */
-static int ask, answer;
-
-static void must(const char *what, long ret)
-{
-	if (ret >= 0)
-		return;
-	fprintf(stderr, "%s: %s\n", what, fi_strerror((int)-ret));
-	exit(1);
-}
 
 static void give_up(const char *what, size_t len)
 {
 	fprintf(stderr, "%s of %zu bytes failed\n", what, len);
 	exit(1);
-}
-
-/* --- the kernel's parameters and counters --- */
-
-static const char *parameter(const char *name)
-{
-	static char text[200];
-	char path[200];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "%s/%s", getenv("FI_FAR_DIR"), name);
-	file = fopen(path, "r");
-	if (!file || !fgets(text, sizeof(text), file)) {
-		perror(path);
-		exit(1);
-	}
-	fclose(file);
-	return text;
-}
-
-/* Return: 0 or a positive errno. */
-static int set(const char *name, const char *value)
-{
-	char path[200];
-	int fd, ret = 0;
-
-	snprintf(path, sizeof(path), "%s/%s", getenv("FI_FAR_DIR"), name);
-	fd = open(path, O_WRONLY);
-	if (fd < 0 || write(fd, value, strlen(value)) < 0)
-		ret = errno;
-	close(fd);
-	return ret;
-}
-
-static long counted(const char *line, const char *type)
-{
-	static const char blanks[] = { ' ', 10, 0 };
-	FILE *file = fopen(getenv("FI_ECHO_COUNTERS"), "r");
-	char text[4096], *word, *save;
-	long n = 0;
-
-	if (!file) {
-		perror("FI_ECHO_COUNTERS");
-		exit(1);
-	}
-	while (fgets(text, sizeof(text), file)) {
-		word = strtok_r(text, blanks, &save);
-		if (!word || strcmp(word, line))
-			continue;
-		while (word && strcmp(word, type))
-			word = strtok_r(NULL, blanks, &save);
-		if (word)
-			n = strtol(strtok_r(NULL, blanks, &save), NULL, 10);
-		break;
-	}
-	fclose(file);
-	return n;
-}
-
-/* Carry out the parent's commands. It has no file of the device, which the parent opens later. */
-static void serve(int in, int out)
-{
-	char command[200];
-	ssize_t n;
-	int ret;
-
-	while ((n = read(in, command, sizeof(command) - 1)) > 0) {
-		command[n] = 0;
-		ret = set("go", command);
-		if (write(out, &ret, sizeof(ret)) != sizeof(ret))
-			break;
-	}
-	_exit(0);
-}
-
-static void start_server(void)
-{
-	int to[2], from[2];
-
-	if (pipe(to) || pipe(from)) {
-		perror("pipe");
-		exit(1);
-	}
-	if (!fork()) {
-		close(to[1]);
-		close(from[0]);
-		serve(to[0], from[1]);
-	}
-	close(to[0]);
-	close(from[1]);
-	ask = to[1];
-	answer = from[0];
-	fcntl(answer, F_SETFL, O_NONBLOCK);
-}
-
-/* --- opening --- */
-
-static void open_all(const char *name)
-{
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_DATA, .size = 4096 };
-	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
-	struct fi_info *hints = fi_allocinfo();
-
-	hints->fabric_attr->prov_name = strdup("efa");
-	hints->domain_attr->name = strdup(name);
-	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
-				      FI_MR_LOCAL;
-	hints->ep_attr->type = FI_EP_RDM;
-	/* Of version 2's fabrics only one has tags. */
-	hints->caps = FI_MSG | FI_TAGGED | FI_RMA;
-	must("fi_getinfo", fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info));
-	fi_freeinfo(hints);
-	must("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
-	must("fi_domain", fi_domain(fabric, info, &domain, NULL));
-	must("fi_av_open", fi_av_open(domain, &av_attr, &av, NULL));
-	must("fi_cq_open", fi_cq_open(domain, &cq_attr, &cq, NULL));
-	must("fi_endpoint", fi_endpoint(domain, info, &ep, NULL));
-	must("bind av", fi_ep_bind(ep, &av->fid, 0));
-	must("bind cq", fi_ep_bind(ep, &cq->fid, FI_SEND | FI_RECV));
-	must("fi_enable", fi_enable(ep));
-	buf = aligned_alloc(4096, 2 * size);
-	if (!buf)
-		exit(1);
-	memset(buf, 0, 2 * size);
-	must("fi_mr_reg", fi_mr_reg(domain, buf, 2 * size, FI_READ | FI_WRITE | FI_REMOTE_READ |
-				    FI_REMOTE_WRITE, 0, 0, 0, &mr, NULL));
-}
-
-static void introduce(void)
-{
-	unsigned char name[NAME_LEN];
-	size_t len = sizeof(name);
-	char hex[2 * NAME_LEN + 1];
-	const char *theirs = parameter("name");
-	unsigned int i, byte;
-
-	for (i = 0; i < NAME_LEN; i++) {
-		if (sscanf(theirs + 2 * i, "%2x", &byte) != 1)
-			must("name", -FI_EINVAL);
-		name[i] = (unsigned char)byte;
-	}
-	if (fi_av_insert(av, name, 1, &kernel, 0, NULL) != 1)
-		must("fi_av_insert", -FI_EINVAL);
-	must("fi_getname", fi_getname(&ep->fid, name, &len));
-	for (i = 0; i < NAME_LEN; i++)
-		sprintf(hex + 2 * i, "%02x", name[i]);
-	must("peer", -set("peer", hex));
-	if (sscanf(parameter("region"), "%lu %lu", &base, &key) != 2)
-		must("region", -FI_EINVAL);
-	told = strtoul(parameter("told"), NULL, 10);
 }
 
 /* --- progress --- */
@@ -225,8 +41,7 @@ static void progress(void)
 	struct fi_cq_err_entry err = { 0 };
 	ssize_t ret = fi_cq_read(cq, entry, 8), i;
 
-	if (die_line && counted(die_line, die_type) > die_before)
-		raise(SIGKILL);
+	die_if_due();
 	for (i = 0; i < ret; i++) {
 		if (entry[i].flags & FI_REMOTE_WRITE)
 			told_data = entry[i].data;
@@ -291,24 +106,16 @@ static void here(enum op op, unsigned char *local, size_t at, size_t len)
 		give_up("writedata's data", len);
 }
 
-static bool answered(int *ret)
-{
-	return read(answer, ret, sizeof(*ret)) == sizeof(*ret);
-}
-
 /* Have the kernel carry out an operation on this end's memory. */
 static void there(const char *op, unsigned char *local, size_t at, size_t len)
 {
 	char command[200];
 	int ret = 0;
 
-	/* Without FI_MR_VIRT_ADDR the address is an offset. */
-	snprintf(command, sizeof(command), "%s %zu %zu %lu %lu", op, at, len,
-		 info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (unsigned long)local :
-		 (unsigned long)(local - buf), fi_mr_key(mr));
+	snprintf(command, sizeof(command), "%s %zu %zu %lu %lu", op, at, len, named(local),
+		 fi_mr_key(mr));
 	told_data = ~0UL;
-	if (write(ask, command, strlen(command)) < 0)
-		give_up("write", len);
+	ask_kernel(command);
 	WAIT(op, len, answered(&ret));
 	must(op, -ret);
 	if (!strcmp(op, "writedata"))
@@ -454,15 +261,17 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: fi_far DOMAIN WHAT ..., see the source\n");
 		return 2;
 	}
-	signal(SIGCHLD, SIG_IGN);
 	start_server();
 	size = strtoul(parameter("size"), NULL, 10);
 	if (getenv("FI_FAR_DATA"))
 		with_data = atoi(getenv("FI_FAR_DATA"));
 	if (!strcmp(argv[2], "die") && argc == 7)
 		die_before = counted(argv[3], argv[4]);
-	open_all(argv[1]);
-	introduce();
+	open_all(argv[1], (struct fi_cq_attr) { .format = FI_CQ_FORMAT_DATA }, FI_RMA, FI_MR_LOCAL,
+		 2 * size, 2 * size);
+	if (sscanf(introduce_far(), "%lu %lu", &base, &key) != 2)
+		must("region", -FI_EINVAL);
+	told = strtoul(parameter("told"), NULL, 10);
 	if (!strcmp(argv[2], "sizes"))
 		sizes(argc - 3, argv + 3);
 	else if (!strcmp(argv[2], "many") && argc == 4)
@@ -471,12 +280,6 @@ int main(int argc, char **argv)
 		die(argv[3], argv[4], argv[5], strtoul(argv[6], NULL, 0));
 	else
 		must("WHAT", -FI_EINVAL);
-	fi_close(&ep->fid);
-	fi_close(&mr->fid);
-	fi_close(&cq->fid);
-	fi_close(&av->fid);
-	fi_close(&domain->fid);
-	fi_close(&fabric->fid);
-	fi_freeinfo(info);
+	close_all();
 	return 0;
 }
