@@ -423,7 +423,8 @@ static u32 loop_flush_sending(const struct loop_ep *ep, u64 tag)
  * @tag: the tag
  * @timeout_ms: longest time to wait
  *
- * Serves as fi_ops_ep.flush_tag. When the device was removed, it waits for the end of all operations.
+ * Serves as fi_ops_ep.flush_tag. When the device was removed, it waits for the end of all
+ * operations.
  *
  * Context: Process context; sleeps.
  * Return: 0, or -ETIMEDOUT.

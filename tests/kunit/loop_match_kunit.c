@@ -546,8 +546,8 @@ static void flush_tag(struct kunit *test)
 	tsend(test, p, 6, 100, loop_ctx(2));
 	KUNIT_ASSERT_EQ(test, fi_tsend(p->a.ep, p->a.buf, 7, NULL, p->a.addr, 5, loop_ctx(3)), 0);
 	for (i = 0; i < 2; i++)
-		KUNIT_ASSERT_EQ(test, fi_trecv(p->a.ep, p->a.buf, 8, NULL, FI_ADDR_UNSPEC, 50 + i, 0,
-					       loop_ctx(10 + i)), 0);
+		KUNIT_ASSERT_EQ(test, fi_trecv(p->a.ep, p->a.buf, 8, NULL, FI_ADDR_UNSPEC, 50 + i,
+					       0, loop_ctx(10 + i)), 0);
 	/* An untagged receive has no tag, not even 0. */
 	KUNIT_ASSERT_EQ(test, fi_recv(p->a.ep, p->a.buf, 8, NULL, FI_ADDR_UNSPEC, loop_ctx(12)), 0);
 	KUNIT_EXPECT_EQ(test, ops->flush_tag(p->a.ep, 0, FLUSH_MS), 0);
