@@ -191,7 +191,7 @@ static int kefa_peers_grow_at(struct kefa_peers *peers, u32 addr)
 	lockdep_assert_held(&peers->grow);
 	if (addr == KEFA_NO_ADDR || addr < peers->size)
 		return 0;
-	size = max(addr + 1, peers->size + peers->size / 4);
+	size = max(addr + 1, peers->size + peers->size / 8);
 	at = kvcalloc(size, sizeof(*at), GFP_KERNEL);
 	if (!at)
 		return -ENOMEM;

@@ -75,12 +75,13 @@ enum kefa_rpeer_state {
  * @order: numbers of messages to and from the peer
  * @features: KEFA_FEATURE_RDMA_READ and so on: the lowest bits of the first word, which has all
  *	known ones
- * @wrong: hash of the last wrong key in a request of the peer
  * @answers: number of packets that the device has or that are parked, and that answer the peer's
  *	reads, writes and atomic operations, or have data for them
+ * @wrong: hash of the last wrong key in a request of the peer
  * @faults: number of wrong keys in requests of the peer, each different from the one before
  * @served: far.c: of the reads and writes of the ULP that the peer has answered since the last
  *	check, the number of checks that the oldest one has seen, plus 1; 0 if there were none
+ * @checks: in KEFA_RPEER_SHAKING, number of checks by silent.c
  * @id: small number that is unique among the endpoint's peers, for traces and keys
  * @addr: index in the address vector, or KEFA_NO_ADDR
  * @device_version: PCI device id of the peer's device, or 0; 0xffff for any longer one
@@ -92,7 +93,6 @@ enum kefa_rpeer_state {
  * @state: enum kefa_rpeer_state
  * @owes: KEFA_OWES_HANDSHAKE and so on: packets to the peer that are due
  * @flags: KEFA_RPEER_IMPLICIT and so on
- * @checks: in KEFA_RPEER_SHAKING, number of checks by silent.c
  * @kept: bytes of memory that kept packets of the peer use
  * @wrs: number of work requests to the peer that the device has or that are parked
  * @nops: number of operations with the peer
@@ -113,10 +113,11 @@ struct kefa_rpeer {
 	struct kefa_ah		*ah;
 	struct kefa_order	order;
 	u16			features;
-	u16			wrong;
 	u16			answers;
+	u8			wrong;
 	u8			faults;
 	u8			served;
+	u8			checks;
 	u32			id;
 	u32			addr;
 	u16			device_version;
@@ -131,7 +132,6 @@ struct kefa_rpeer {
 	u32			since_id;
 	u8			state;
 	u8			owes;
-	u8			checks;
 	u16			flags;
 	u32			kept;
 	u16			wrs;
@@ -143,7 +143,7 @@ struct kefa_rpeer {
 	struct kefa_local	*local;
 };
 
-static_assert(sizeof(struct kefa_rpeer) <= 240);
+static_assert(sizeof(struct kefa_rpeer) <= 232);
 
 /**
  * struct kefa_src - description of a packet's sender

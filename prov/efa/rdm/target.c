@@ -86,8 +86,8 @@ bool kefa_target_fault(struct kefa_rdm *rdm, struct kefa_rpeer *peer, enum kefa_
  */
 static void kefa_target_guess(struct kefa_rdm *rdm, struct kefa_rpeer *peer, u64 key)
 {
-	const u16 hash = hsiphash_2u32(lower_32_bits(key), upper_32_bits(key),
-				       &rdm->peers.by_src.seed);
+	const u8 hash = hsiphash_2u32(lower_32_bits(key), upper_32_bits(key),
+				      &rdm->peers.by_src.seed);
 
 	if (!(peer->flags & KEFA_RPEER_IMPLICIT) || peer->wrong == hash)
 		return;
