@@ -186,6 +186,7 @@ struct kulp_op {
  * @context: for the user of a device with an owner; NULL at first
  * @up: data calls are allowed, under RCU. Private to kofi_ulp, as all below
  * @moved: time of the latest completion of a send, read or write, in jiffies
+ * @ended: @ep's operations have ended for good; under kulp_fabric.down_lock
  * @lock: protects @closed, @lanes, @pumping and @pump_again
  * @closed: operations fail instead of waiting
  * @lanes: waiting operations
@@ -208,6 +209,7 @@ struct kulp_queue {
 	void			*context;
 	bool			up;
 	unsigned long		moved;
+	bool			ended;
 	spinlock_t		lock;		/* protects closed to pump_again */
 	bool			closed;
 	struct list_head	lanes[KULP_LANES];

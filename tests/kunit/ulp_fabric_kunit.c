@@ -4,14 +4,16 @@
  */
 #include <kofi/fabric.h>
 
+struct fid_ep;
+
 /* Endpoints of this suite are unknown to the core, and there is no provider. */
-static int scene_close(struct fid *fid);
+static int scene_disable(struct fid_ep *ep);
 static int scene_getinfo(u32 version, const char *node, const char *service, u64 flags,
 			 const struct fi_info *hints, struct fi_info **info);
-#define fi_close scene_close
+#define fi_disable scene_disable
 #define fi_getinfo scene_getinfo
 #include "../../ulp/lib/fabric.c"
-#undef fi_close
+#undef fi_disable
 #undef fi_getinfo
 
 /* This suite has no secrets. */
@@ -57,8 +59,8 @@ static struct scene {
 	struct kulp_fabric	*known;		/* what was found while a device was being opened */
 	bool			looks;
 	/* Closing. */
-	unsigned int		closes;
-	struct completion	may_close;
+	unsigned int		ends;
+	struct completion	may_end;
 	unsigned int		received;
 	unsigned int		written;
 	void			*user;		/* user of the latest immediate data */
@@ -146,10 +148,10 @@ static int scene_getinfo(u32 version, const char *node, const char *service, u64
 	       scene_found(hints, "second", scene->writes[1], info) : 0;
 }
 
-static int scene_close(struct fid *fid)
+static int scene_disable(struct fid_ep *ep)
 {
-	scene->closes++;
-	wait_for_completion(&scene->may_close);
+	scene->ends++;
+	wait_for_completion(&scene->may_end);
 	return 0;
 }
 
@@ -213,22 +215,22 @@ static void scene_goes_down(struct kofi_thread *thread)
 }
 
 /* The last user puts the device during a removal, before the work item runs. */
-static void closed_by_two(struct kunit *test)
+static void ended_by_two(struct kunit *test)
 {
 	struct kofi_thread first, second;
 
 	scene->queue.ep = &scene->ep;
 	kofi_thread_start(test, &first, scene_goes_down, NULL);
-	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(scene->closes)));
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(scene->ends)));
 	kofi_thread_start(test, &second, scene_goes_down, NULL);
-	/* The endpoint is closed once, and neither side returns before that. */
+	/* The endpoint is disabled once, and neither side returns before that. */
 	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&second, 100));
-	KUNIT_EXPECT_EQ(test, scene->closes, 1U);
-	complete_all(&scene->may_close);
+	KUNIT_EXPECT_EQ(test, scene->ends, 1U);
+	complete_all(&scene->may_end);
 	kofi_thread_join(test, &first);
 	kofi_thread_join(test, &second);
-	KUNIT_EXPECT_EQ(test, scene->closes, 1U);
-	KUNIT_EXPECT_NULL(test, scene->queue.ep);
+	KUNIT_EXPECT_EQ(test, scene->ends, 1U);
+	KUNIT_EXPECT_TRUE(test, scene->queue.ended);
 }
 
 /* Completions during the close aren't handled, as the handler may still run. */
@@ -795,7 +797,7 @@ static int fabric_init(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, f->info);
 	INIT_WORK(&f->gone_work, kulp_gone);
 	mutex_init(&f->down_lock);
-	init_completion(&scene->may_close);
+	init_completion(&scene->may_end);
 	q = f->queues;
 	kulp_queue_init(f, 0);
 	scene->cq.ops = &scene_cq_ops;
@@ -821,7 +823,7 @@ static void fabric_exit(struct kunit *test)
 static struct kunit_case cases[] = {
 	KUNIT_CASE(refused_by_a_dead_device),
 	KUNIT_CASE(refusal_is_a_loss),
-	KUNIT_CASE(closed_by_two),
+	KUNIT_CASE(ended_by_two),
 	KUNIT_CASE(received_while_closed),
 	KUNIT_CASE(failed_receives),
 	KUNIT_CASE(failed_senders),

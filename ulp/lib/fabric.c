@@ -266,12 +266,13 @@ void kulp_fabric_lost(struct kulp_fabric *f)
 }
 EXPORT_SYMBOL_NS_GPL(kulp_fabric_lost, KOFI_ULP);
 
-static void kulp_queue_close_ep(struct kulp_queue *q)
+/* Regions may name the endpoint, and are closed before it: kulp_queue_close(). */
+static void kulp_queue_end(struct kulp_queue *q)
 {
-	if (!q->ep)
+	if (!q->ep || q->ended)
 		return;
-	fi_close(&q->ep->fid);
-	q->ep = NULL;
+	q->ended = true;
+	fi_disable(q->ep);
 	kulp_cq_drain(q->cq, q);
 }
 
@@ -302,7 +303,7 @@ static void kulp_fabric_down(struct kulp_fabric *f)
 	/* kulp_gone() and the last kulp_fabric_put() may run concurrently. */
 	mutex_lock(&f->down_lock);
 	for (i = 0; i < f->nqueues; i++)
-		kulp_queue_close_ep(&f->queues[i]);
+		kulp_queue_end(&f->queues[i]);
 	mutex_unlock(&f->down_lock);
 	for (i = 0; i < f->nqueues; i++)
 		kulp_queue_end_waits(&f->queues[i]);
@@ -639,6 +640,8 @@ static void kulp_queue_close(struct kulp_queue *q)
 {
 	struct kulp_bufs *bufs, *next;
 
+	if (q->ep)
+		fi_close(&q->ep->fid);
 	if (q->cq)
 		fi_close(&q->cq->fid);
 	list_for_each_entry_safe(bufs, next, &q->bufs, list) {
