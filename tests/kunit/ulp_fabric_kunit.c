@@ -453,6 +453,28 @@ static void lanes_are_apart(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, scene_waits());
 }
 
+/* Registrations and invalidations don't wait for sends, of which there may be more and more. */
+static void lanes_in_order(struct kunit *test)
+{
+	struct numbered n[KULP_LANES];
+	enum kulp_lane lane;
+
+	scene->refusals = UINT_MAX;
+	for (lane = 0; lane < KULP_LANES; lane++) {
+		n[lane] = (struct numbered) {
+			.op.post = numbered_post, .op.done = scene_done, .op.lane = lane,
+		};
+		kulp_submit(&scene->queue, &n[lane].op);
+	}
+	scene->refusals = 0;
+	scene->posts = 0;
+	scene_told();
+	KUNIT_EXPECT_EQ(test, n[KULP_LANE_INVAL].posted, 1U);
+	KUNIT_EXPECT_EQ(test, n[KULP_LANE_REG].posted, 2U);
+	KUNIT_EXPECT_EQ(test, n[KULP_LANE_RECV].posted, 3U);
+	KUNIT_EXPECT_EQ(test, n[KULP_LANE_SEND].posted, 4U);
+}
+
 static int posts_and_fails(struct kulp_queue *q, struct kulp_op *op)
 {
 	return scene->posts++ ? -EIO : -EAGAIN;
@@ -836,6 +858,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(room_came_meanwhile),
 	KUNIT_CASE(room_in_order),
 	KUNIT_CASE(lanes_are_apart),
+	KUNIT_CASE(lanes_in_order),
 	KUNIT_CASE(ends_lead_to_the_next),
 	KUNIT_CASE(no_message),
 	KUNIT_CASE(peer_is_never_ready),

@@ -141,7 +141,8 @@ static bool kulp_none_waits(struct kulp_queue *q)
 
 /*
  * Post waiting operations. Only one thread at a time does so, and puts a refused operation
- * back into its lane before the next one is tried.
+ * back into its lane before the next one is tried. Registrations and invalidations may share the
+ * room of sends, of which there may always be more, so they go first.
  */
 static void kulp_pump(struct kulp_queue *q)
 {
@@ -154,7 +155,7 @@ static void kulp_pump(struct kulp_queue *q)
 	while (q->pump_again && !q->pumping && READ_ONCE(q->up)) {
 		q->pump_again = false;
 		WRITE_ONCE(q->pumping, true);
-		for (i = 0; i < KULP_LANES; i++)
+		for (i = KULP_LANES; i--;)
 			kulp_lane_pump(q, &q->lanes[i]);
 		/* Pairs with kulp_none_waits(). */
 		smp_store_release(&q->pumping, false);
