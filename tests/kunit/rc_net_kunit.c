@@ -21,6 +21,7 @@ static struct scene {
 	struct fi_domain_attr	domain_attr;
 	struct fi_info		info;
 	struct fid_domain	domain;
+	struct fid_ep		ep;
 	struct kulp_fabric	fabric;
 	struct kulp_queue	kulp;
 	struct krc_queue	q;
@@ -271,9 +272,10 @@ static void net_register_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->regs, 0U);
 }
 
-/* A grant's keys end with it, and it lets peers do nothing but write. */
+/* A grant's keys end with it. It lets peers do nothing but write, and its queue registers. */
 static void net_grant(struct kunit *test)
 {
+	KUNIT_EXPECT_PTR_EQ(test, scene->alloc.ep, &scene->ep);
 	KUNIT_EXPECT_EQ(test, scene->alloc.flags, FI_RETIRE);
 	KUNIT_EXPECT_EQ(test, scene->alloc.access, FI_REMOTE_WRITE);
 	KUNIT_EXPECT_EQ(test, scene->alloc.max_pages, (size_t)KRC_MR_PAGES);
@@ -289,6 +291,7 @@ static int net_init(struct kunit *test)
 	scene->fabric.info = &scene->info;
 	scene->fabric.domain = &scene->domain;
 	scene->kulp.fabric = &scene->fabric;
+	scene->kulp.ep = &scene->ep;
 	spin_lock_init(&scene->q.bvecs_lock);
 	scene->q.kulp = &scene->kulp;
 	scene->q.bvecs = kunit_kcalloc(test, KRC_MR_PAGES, sizeof(*scene->q.bvecs), GFP_KERNEL);

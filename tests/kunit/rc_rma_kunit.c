@@ -793,7 +793,7 @@ struct nth_fails {
 static const struct nth_fails nths[] = {
 	{ 0, -EIO }, { 1, -EIO }, { 2, -EIO }, { 3, -EIO }, { 4, -EIO }, { 5, -EIO },
 	{ 0, -ENODEV }, { 1, -ENODEV }, { 2, -ENODEV }, { 3, -ENODEV }, { 4, -ENODEV },
-	{ 5, -ENODEV },
+	{ 5, -ENODEV }, { 0, -ECANCELED }, { 1, -ECANCELED }, { 3, -ECANCELED },
 };
 
 KUNIT_ARRAY_PARAM(nth, nths, NULL);

@@ -678,6 +678,7 @@ void krc_net_write(struct krc_swr *w);
 int krc_net_open_grant(struct krc_grant *g);
 void krc_net_grant(struct krc_grant *g);
 bool krc_net_gone(const struct krc_grant *g);
+bool krc_net_ended(const struct krc_grant *g);
 int krc_net_close(struct krc_grant *g);
 void krc_net_stuck(struct krc_queue *q);
 

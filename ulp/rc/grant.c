@@ -226,8 +226,8 @@ static void krc_grant_refused(struct krc_grant *g, int err)
 	struct krc_conn *c = g->conn;
 
 	if (err != -EOPNOTSUPP && err != -EINVAL && err != -EMSGSIZE && err != -ECANCELED) {
-		/* It may have registered, and not have destroyed its region at its removal. */
-		g->failed = err == -EIO && krc_net_gone(g);
+		/* It may have registered, and not have destroyed its region when it was given up. */
+		g->failed = err == -EIO && krc_net_ended(g);
 		krc_grant_fail(g);
 		return;
 	}
@@ -284,8 +284,11 @@ void krc_grant_revoked(struct krc_grant *g, int err)
 		krc_grant_release(g, true);
 		return;
 	}
-	/* The device refuses, or is gone: the peer may reach the memory until it is closed. */
-	g->failed = err != -ENODEV;
+	/*
+	 * The device refuses, or it is gone or was given up: the peer may reach the memory until it
+	 * is closed.
+	 */
+	g->failed = err != -ENODEV && err != -ECANCELED;
 	if (g->failed) {
 		krc_count(KRC_COUNT_LOST);
 		krc_net_lost(g->queue);

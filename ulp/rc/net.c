@@ -233,7 +233,7 @@ int krc_net_open_grant(struct krc_grant *g)
 {
 	struct kulp_queue *kq = g->queue->kulp;
 	const struct fi_mr_alloc_attr attr = {
-		.max_pages = KRC_MR_PAGES, .access = FI_REMOTE_WRITE, .cq = kq->cq,
+		.max_pages = KRC_MR_PAGES, .access = FI_REMOTE_WRITE, .cq = kq->cq, .ep = kq->ep,
 		.flags = FI_RETIRE,
 	};
 
@@ -252,6 +252,18 @@ int krc_net_open_grant(struct krc_grant *g)
 bool krc_net_gone(const struct krc_grant *g)
 {
 	return READ_ONCE(g->fid->fid.dead);
+}
+
+/**
+ * krc_net_ended() - check whether the device of a grant was given up or removed
+ * @g: the grant
+ *
+ * Context: Any.
+ * Return: true or false.
+ */
+bool krc_net_ended(const struct krc_grant *g)
+{
+	return krc_net_gone(g) || READ_ONCE(g->queue->kulp->fabric->gone);
 }
 
 /**
