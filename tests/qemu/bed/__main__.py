@@ -96,6 +96,7 @@ class Check:
             try:
                 plan.require_tools(test)
                 plan.require_programs(test)
+                plan.require_blktests(test)
                 plan.require_driver(test, self.tree_for(kernel).release)
                 tests.append(test)
             except tree.Unavailable as reason:

@@ -170,6 +170,19 @@ def require_programs(test):
             raise SystemExit(f"LIBFABRIC={root}: guests have a /tmp of their own")
 
 
+def require_blktests(test):
+    """Check that there is a copy of blktests, for tests that run it."""
+    if "BLKTESTS=" not in test.offers.settings:
+        return
+    path = os.environ.get("BLKTESTS")
+    if not path:
+        raise tree.Unavailable("BLKTESTS= names no copy of blktests")
+    if not os.path.isfile(f"{path}/check"):
+        raise SystemExit(f"BLKTESTS={path}: this isn't blktests")
+    if os.path.realpath(path).startswith("/tmp/"):
+        raise SystemExit(f"BLKTESTS={path}: guests have a /tmp of their own")
+
+
 def require_driver(test, release):
     """Check that there is a build of Amazon's driver for this kernel, for tests of it."""
     if "EFA_KO=" not in test.offers.settings:
