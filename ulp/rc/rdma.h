@@ -34,7 +34,8 @@
 #include "net.h"
 
 #define KRC_PORT	20886	/* of TCP, by default */
-#define KRC_SEND_SGES	16
+/* One work request of a target takes 128 KiB in pages, the first of which begins anywhere. */
+#define KRC_SEND_SGES	33
 #define KRC_QP_WR	8192
 #define KRC_QPN_MAX	0xffffff
 #define KRC_CQE		65536
