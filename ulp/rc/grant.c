@@ -226,7 +226,7 @@ static void krc_grant_refused(struct krc_grant *g, int err)
 	struct krc_conn *c = g->conn;
 
 	if (err != -EOPNOTSUPP && err != -EINVAL && err != -EMSGSIZE && err != -ECANCELED) {
-		/* It may have registered, and not have destroyed its region when it was given up. */
+		/* It may have registered, and have kept its region when it was given up. */
 		g->failed = err == -EIO && krc_net_ended(g);
 		krc_grant_fail(g);
 		return;
