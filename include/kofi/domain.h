@@ -198,7 +198,9 @@ struct fi_mr_attr {
  *	next regions, for a ULP that can't tell that peers have finished with them; or 0. Over EFA
  *	that destroys the device's region, which takes a command, and the next one takes another.
  *	Without it the provider keeps the device's region for others, and a key is valid again after
- *	16 registrations
+ *	16 registrations. If the device refuses, so that peers may still reach memory that was
+ *	registered, the first fi_close() returns -EIO and leaves the region open; the next one
+ *	closes it. In between, the ULP waits until the device was reset
  */
 struct fi_mr_alloc_attr {
 	size_t		max_pages;
@@ -342,7 +344,8 @@ static inline int fi_mr_post_reg(struct fid_mr *mr,
  * the provider destroys the region to achieve that. After a completion with any other
  * error peers may reach the memory as long as the device exists: it must not be used for
  * anything else, and the provider never frees its pages. If this function returns an error,
- * peers may reach the memory until the region is closed.
+ * peers may reach the memory until the region is closed; see FI_RETIRE for a device that refuses
+ * to end that.
  *
  * Context: Data call: process or softirq context; doesn't sleep.
  * Return: 0, -EAGAIN when the queue is full, -EINVAL when nothing is

@@ -261,6 +261,7 @@ static void kefa_mr_keep(struct kefa_mr *mr, int refused)
 	mr->exposed = refused && mr->nents && !dom->dev->silenced;
 	if (!mr->exposed)
 		return;
+	mr->untold = true;
 	for_each_sg(mr->sg, sg, mr->nents, i)
 		lost += kefa_keep(sg_phys(sg), sg->length);
 	if (lost)
@@ -375,6 +376,16 @@ static void kefa_mr_release(struct kefa_mr *mr)
 	spin_unlock_bh(&mrq->lock);
 }
 
+/* Return: true once if peers may still reach memory of a region whose user has to know. */
+static bool kefa_mr_tell(struct kefa_mr *mr)
+{
+	bool tell = mr->retire && mr->untold;
+
+	lockdep_assert_held(&mr->dom->dev->lock);
+	mr->untold = false;
+	return tell;
+}
+
 /* Detach a region that is being closed from its endpoint, after its outstanding request. */
 static void kefa_mr_leave(struct kefa_mr *mr)
 {
@@ -396,14 +407,19 @@ static int kefa_mr_close(struct fid *fid)
 {
 	struct kefa_mr *mr = container_of(fid, struct kefa_mr, mr_fid.fid);
 	struct kefa_dev *dev = mr->dom->dev;
+	bool tell;
 
 	kefa_mr_leave(mr);
 	if (mr->max_ents)
 		kefa_mr_inval_wait(mr);
 	/* A removal holds this lock while it ends all registrations. */
 	kefa_dev_lock(dev);
-	kefa_mr_release(mr);
+	tell = kefa_mr_tell(mr);
+	if (!tell)
+		kefa_mr_release(mr);
 	kefa_dev_unlock(dev);
+	if (tell)
+		return -EIO;
 	kefa_mr_uncount(mr->dom);
 	kefa_mr_free(mr);
 	return 0;

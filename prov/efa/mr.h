@@ -58,8 +58,9 @@ enum kefa_mr_state {
  * @fr: the device's region; NULL if peers have no access, or if it was destroyed
  *	and not replaced; changed under kefa_dev.lock
  * @exposed: peers may still reach memory that was registered; changed under kefa_dev.lock
+ * @untold: so they may, and fi_close() hasn't told; under kefa_dev.lock
  * @op: outstanding operation of a region with an endpoint; under kefa_ep.lock
- * @retire: fi_close() destroys the device's region
+ * @retire: fi_close() destroys the device's region, and tells of @untold
  * @closing: fi_close() waits for the outstanding request; under kefa_ep.lock
  * @state: enum kefa_mr_state; under kefa_mr_lock()
  * @err: positive errno of the last completion, or of one that waits in kefa_mrq.late; under
@@ -101,6 +102,7 @@ struct kefa_mr {
 	struct kofi_cq		*cq;
 	struct kefa_frmr	*fr;
 	bool			exposed;
+	bool			untold;
 	bool			retire;
 	bool			closing;
 	struct kefa_op		*op;

@@ -42,10 +42,10 @@ static int post_inval(struct revoked *r, long ctx)
 /* The suite runs twice: regions of the domain, and of an endpoint. */
 static bool by_ep;
 
-static struct revoked *revoked_make(struct kunit *test)
+static struct revoked *revoked_make_with(struct kunit *test, u64 flags)
 {
 	struct revoked *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
-	struct fi_mr_alloc_attr attr = { .max_pages = 2, .access = REMOTE };
+	struct fi_mr_alloc_attr attr = { .max_pages = 2, .access = REMOTE, .flags = flags };
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
 	r->scene = efa_scene_new(test, NULL);
@@ -59,6 +59,11 @@ static struct revoked *revoked_make(struct kunit *test)
 	efa_expect_done(test, r->scene, 1);
 	r->key = fi_mr_key(r->mr);
 	return r;
+}
+
+static struct revoked *revoked_make(struct kunit *test)
+{
+	return revoked_make_with(test, 0);
 }
 
 /* The region can be reused, and peers can't reach it by the old key. */
@@ -205,6 +210,45 @@ static void refused_at_removal(struct kunit *test)
 	put_page(r->page);
 }
 
+/* The first fi_close() tells that the memory is reachable, the second one closes. */
+static void closes_at_last(struct kunit *test, struct revoked *r)
+{
+	KUNIT_EXPECT_EQ(test, fi_close(&r->mr->fid), -EIO);
+	KUNIT_EXPECT_EQ(test, page_ref_count(r->page), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_dom(r->scene)->nopen), 1);
+	r->scene->fake->status = 0;
+	r->scene->fake->refuse = 0;
+	KUNIT_EXPECT_EQ(test, fi_close(&r->mr->fid), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_dom(r->scene)->nopen), 0);
+	put_page(r->page);
+	put_page(r->page);
+}
+
+/* A region that retires is closed while it is valid, so no completion tells. */
+static void refused_at_close(struct kunit *test)
+{
+	struct revoked *r = revoked_make_with(test, FI_RETIRE);
+	struct efake *fake = r->scene->fake;
+
+	fake->pci = true;
+	fake->refusal = -EINVAL;
+	fake->refuse = BIT(EFAKE_MR_DESTROY);
+	fake->status = 2;
+	closes_at_last(test, r);
+}
+
+/* The same for a device that was removed, and whose access to memory can't be blocked. */
+static void refused_before_close(struct kunit *test)
+{
+	struct revoked *r = revoked_make_with(test, FI_RETIRE);
+
+	r->scene->fake->refusal = -ETIME;
+	r->scene->fake->refuse = EFAKE_REFUSE_ALL;
+	efake_remove(r->scene->fake);
+	KUNIT_EXPECT_EQ(test, post_inval(r, 2), -ENODEV);
+	closes_at_last(test, r);
+}
+
 static void no_other_region(struct kunit *test)
 {
 	struct revoked *r = revoked_make(test);
@@ -281,6 +325,8 @@ static void removed_meanwhile(struct kunit *test)
 	KUNIT_CASE(dead_pci), \
 	KUNIT_CASE(dead_otherwise), \
 	KUNIT_CASE(refused_at_removal), \
+	KUNIT_CASE(refused_at_close), \
+	KUNIT_CASE(refused_before_close), \
 	KUNIT_CASE(no_other_region), \
 	KUNIT_CASE(no_other_region_at_close), \
 	KUNIT_CASE(removed_meanwhile), \
