@@ -144,11 +144,6 @@ bool krc_net_gone(const struct krc_grant *g)
 	return true;
 }
 
-bool krc_net_ended(const struct krc_grant *g)
-{
-	return true;
-}
-
 void krc_net_stuck(struct krc_queue *q)
 {
 }

@@ -742,6 +742,8 @@ static void rma_removed(struct kunit *test, bool registering)
 	}
 	krc_reset_ms = KOFI_NEVER_MS;
 	rc->b.gone = true;
+	rc->b.close_err = -EIO;
+	rc->b.closes_fail = 1;
 	rc_grant_end(&rc->b, 0, -EIO);
 	krc_stop(&rc->b.c, KRC_BY_REMOVAL, -ENODEV);
 	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(mr->state) == KRC_MR_INVALIDATING));
@@ -763,6 +765,49 @@ static void rma_removed_registering(struct kunit *test)
 static void rma_removed_invalidating(struct kunit *test)
 {
 	rma_removed(test, false);
+}
+
+/*
+ * The device is given up while it registers, and the registration fails with an error that it has
+ * for others, too. The peer can't reach the memory, so nobody waits until the device is removed.
+ */
+static void rma_lost_registering(struct kunit *test)
+{
+	struct krc_mr *mr;
+
+	rc_connect_rma(test, 4);
+	mr = asks(test, NULL);
+	krc_net_lost(&rc->b.q);
+	krc_stop(&rc->b.c, KRC_BY_REMOVAL, -ENODEV);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(mr->state) == KRC_MR_INVALIDATING));
+	rc_grant_end(&rc->b, 0, -EIO);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(flushed(&rc->b)));
+	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_FREE);
+}
+
+/*
+ * The device was given up with a region that is valid. It refuses to destroy it, as closing tells:
+ * the peer reaches the memory until the device is reset.
+ */
+static void rma_lost_valid(struct kunit *test)
+{
+	struct krc_mr *mr = granted(test);
+
+	krc_reset_ms = KOFI_NEVER_MS;
+	rc->b.close_err = -EIO;
+	rc->b.closes_fail = 1;
+	krc_net_lost(&rc->b.q);
+	krc_stop(&rc->b.c, KRC_BY_REMOVAL, -ENODEV);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(rc->b.stucks)));
+	a_while();
+	grants_work();
+	KUNIT_EXPECT_FALSE(test, flushed(&rc->b));
+	KUNIT_EXPECT_TRUE(test, rc_reaches(&rc->b, mr));
+	rc->b.gone = true;
+	krc_reset_ms = 0;
+	grants_work();
+	krc_wait_flushed(&rc->b.c);
+	KUNIT_EXPECT_EQ(test, mr->state, KRC_MR_FREE);
 }
 
 /* The device never answers: it is given up after a time. */
@@ -867,6 +912,8 @@ static struct kunit_case rma_cases[] = {
 	KUNIT_CASE(rma_stuck),
 	KUNIT_CASE(rma_removed_registering),
 	KUNIT_CASE(rma_removed_invalidating),
+	KUNIT_CASE(rma_lost_registering),
+	KUNIT_CASE(rma_lost_valid),
 	KUNIT_CASE(rma_inval_never_ends),
 	KUNIT_CASE_PARAM(rma_nth_fails, nth_gen_params),
 	{}

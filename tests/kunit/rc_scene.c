@@ -92,13 +92,6 @@ bool krc_net_gone(const struct krc_grant *g)
 	return container_of(g->queue, struct rc_side, q)->gone;
 }
 
-bool krc_net_ended(const struct krc_grant *g)
-{
-	const struct rc_side *s = container_of(g->queue, struct rc_side, q);
-
-	return s->gone || s->lost;
-}
-
 void krc_net_stuck(struct krc_queue *q)
 {
 	container_of(q, struct rc_side, q)->stucks++;

@@ -63,11 +63,6 @@ int krc_net_close(struct krc_grant *g)
 	return 0;
 }
 
-bool krc_net_ended(const struct krc_grant *g)
-{
-	return true;
-}
-
 void krc_net_stuck(struct krc_queue *q)
 {
 }

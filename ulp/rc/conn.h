@@ -477,7 +477,8 @@ enum krc_grant_state {
  * @drop: it isn't used again; under krc_mr.lock until it is over
  * @keys: registrations that it may still be used for; 0 if there is no limit. Under krc_mr.lock
  *	while it has a region
- * @failed: the device has failed to invalidate. Used by one thread at a time, as @gone and @since
+ * @failed: the device has failed to invalidate, and to destroy the region. Used by one thread at a
+ *	time, as @gone and @since
  * @gone: @failed, and the device is gone
  * @since: with @gone, jiffies when that was noticed
  * @key: key for the peer's device, while it is valid
@@ -678,7 +679,6 @@ void krc_net_write(struct krc_swr *w);
 int krc_net_open_grant(struct krc_grant *g);
 void krc_net_grant(struct krc_grant *g);
 bool krc_net_gone(const struct krc_grant *g);
-bool krc_net_ended(const struct krc_grant *g);
 int krc_net_close(struct krc_grant *g);
 void krc_net_stuck(struct krc_queue *q);
 

@@ -16,7 +16,8 @@
  * - A ULP that invalidates its region may have given up the request. Such a grant is used for as
  *   long as its keys are new, and then closed.
  * - A grant that ends with its connection or its region is closed at once.
- * Closing destroys the device's region (FI_RETIRE), so that a late write fails.
+ * Closing destroys the device's region (FI_RETIRE), so that a late write fails; or else it tells
+ * that the peer may still write. Then nobody uses the memory before the device was reset.
  *
  * Registrations and invalidations are posted without locks, with interrupts on: a grant waits in
  * krc_queue.grants_todo for krc_grants_go().
@@ -226,8 +227,7 @@ static void krc_grant_refused(struct krc_grant *g, int err)
 	struct krc_conn *c = g->conn;
 
 	if (err != -EOPNOTSUPP && err != -EINVAL && err != -EMSGSIZE && err != -ECANCELED) {
-		/* It may have registered, and have kept its region when it was given up. */
-		g->failed = err == -EIO && krc_net_ended(g);
+		/* It may have registered when it was given up: closing the grant tells. */
 		krc_grant_fail(g);
 		return;
 	}
@@ -325,6 +325,20 @@ static bool krc_grant_reaches(struct krc_grant *g)
 	return time_before(jiffies, g->since + msecs_to_jiffies(krc_reset_ms));
 }
 
+/* Return: 0; or an error, with which the grant stays open. */
+static int krc_grant_try_close(struct krc_grant *g)
+{
+	int err = krc_net_close(g);
+
+	if (err != -EIO)
+		return err;
+	/* The provider tells this once. After a failed invalidation it is nothing new. */
+	if (g->failed)
+		return krc_net_close(g);
+	g->failed = true;
+	return err;
+}
+
 /*
  * Close a grant. If the device may still reach its memory, nobody may use that memory, so try again
  * later: when the device was reset. Return: true or false.
@@ -333,7 +347,7 @@ static bool krc_grant_close(struct krc_queue *q, struct krc_grant *g)
 {
 	struct krc_conn *c = g->conn;
 
-	if (krc_grant_reaches(g) || krc_net_close(g)) {
+	if (krc_grant_reaches(g) || krc_grant_try_close(g)) {
 		krc_count(KRC_COUNT_STUCK);
 		return false;
 	}

@@ -255,23 +255,12 @@ bool krc_net_gone(const struct krc_grant *g)
 }
 
 /**
- * krc_net_ended() - check whether the device of a grant was given up or removed
- * @g: the grant
- *
- * Context: Any.
- * Return: true or false.
- */
-bool krc_net_ended(const struct krc_grant *g)
-{
-	return krc_net_gone(g) || READ_ONCE(g->queue->kulp->fabric->gone);
-}
-
-/**
  * krc_net_close() - close a region of the device, whose keys are never valid again
  * @g: the grant, without a request of the device
  *
  * Context: Process, sleeps.
- * Return: 0 or a negative errno.
+ * Return: 0; -EIO, once, if the peer may reach the region until the device is reset; or another
+ * negative errno. With an error the region stays.
  */
 int krc_net_close(struct krc_grant *g)
 {
