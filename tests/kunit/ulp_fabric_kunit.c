@@ -246,23 +246,27 @@ static void received_while_closed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->received, 1U);
 }
 
-/* A message that was too long is ignored. With any other error the device can't be used further. */
+/*
+ * A message that was too long is ignored, as is a peer's write with data to an endpoint that has
+ * only messages. With any other error the device can't be used further.
+ */
 static void failed_receives(struct kunit *test)
 {
 	struct kulp_recv recv = { .op.post = scene_post };
 
 	scene->refusals = 0;
 	kulp_recv_done(&scene->queue, &recv.op, -EMSGSIZE, 0);
-	KUNIT_EXPECT_EQ(test, scene->posts, 1U);
+	kulp_recv_done(&scene->queue, &recv.op, -EPROTO, 0);
+	KUNIT_EXPECT_EQ(test, scene->posts, 2U);
 	KUNIT_EXPECT_EQ(test, scene->fabric.gone, 0);
 	kulp_recv_done(&scene->queue, &recv.op, -EIO, 0);
 	flush_work(&scene->fabric.gone_work);
-	KUNIT_EXPECT_EQ(test, scene->posts, 1U);
+	KUNIT_EXPECT_EQ(test, scene->posts, 2U);
 	KUNIT_EXPECT_EQ(test, scene->gones, 1U);
 	KUNIT_EXPECT_EQ(test, scene->received, 0U);
 	/* Receives that end with the device are expected. */
 	kulp_recv_done(&scene->queue, &recv.op, -ECANCELED, 0);
-	KUNIT_EXPECT_EQ(test, scene->posts, 1U);
+	KUNIT_EXPECT_EQ(test, scene->posts, 2U);
 	KUNIT_EXPECT_EQ(test, scene->gones, 1U);
 }
 

@@ -355,12 +355,13 @@ static int kulp_recv_post(struct kulp_queue *q, struct kulp_op *op)
 }
 
 /*
- * A message that is too long is the peer's fault, as is one whose packets don't all arrive. Any
- * other error is the device's.
+ * A message that is too long is the peer's fault, as are one whose packets don't all arrive, and
+ * an RDMA write with data to an endpoint for messages alone: -EPROTO. Any other error is the
+ * device's.
  */
 static bool kulp_recv_spoilt(const struct kulp_fabric *f, int err)
 {
-	return err == -EMSGSIZE || (f->parts && err != -ENODEV);
+	return err == -EMSGSIZE || err == -EPROTO || (f->parts && err != -ENODEV);
 }
 
 static void kulp_recv_done(struct kulp_queue *q, struct kulp_op *op, int err, size_t len)
