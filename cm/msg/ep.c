@@ -164,6 +164,7 @@ static int kmsg_ep_flush(struct kmsg_ep *ep)
 		return 0;
 	lane = ep->lane->ep;
 	kmsg_posts_wait(ep);
+	kmsg_lane_end_tag(ep->lane, ep);
 	/* Without a peer, its tag is another connection's. */
 	if (ep->peer != FI_ADDR_UNSPEC)
 		ret = lane->ops->flush_tag(lane, ep->tx_tag, KMSG_FLUSH_MS);
@@ -459,6 +460,7 @@ static int kmsg_ep_enable(struct kmsg_ep *ep)
 
 	if (IS_ERR(lane))
 		return PTR_ERR(lane);
+	kmsg_lane_add_tag(lane, ep);
 	spin_lock_bh(&ep->lock);
 	ep->lane = lane;
 	ep->on = lane->ep;
@@ -550,6 +552,7 @@ int kmsg_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	new->peer = FI_ADDR_UNSPEC;
 	new->rx_tag = get_random_u64();
 	INIT_LIST_HEAD(&new->on_lane);
+	INIT_HLIST_NODE(&new->by_tag);
 	spin_lock_init(&new->lock);
 	kmsg_credit_init(new);
 	INIT_WORK(&new->end, kmsg_end_work);

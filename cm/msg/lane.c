@@ -83,6 +83,48 @@ static void kmsg_lane_peer_dead(struct kofi_watch *watch, fi_addr_t addr)
 	kmsg_lane_retire(container_of(watch, struct kmsg_lane, watch), addr);
 }
 
+/* Serves as kofi_watch.tag_ended. */
+static bool kmsg_lane_tag_ended(struct kofi_watch *watch, u64 tag)
+{
+	struct kmsg_lane *lane = container_of(watch, struct kmsg_lane, watch);
+	const struct kmsg_ep *ep;
+	bool ended = true;
+
+	spin_lock_bh(&lane->lock);
+	hash_for_each_possible(lane->tags, ep, by_tag, tag)
+		if (ep->rx_tag == tag)
+			ended = false;
+	spin_unlock_bh(&lane->lock);
+	return ended;
+}
+
+/**
+ * kmsg_lane_add_tag() - have messages to an endpoint wait for its receives
+ * @lane: the lane
+ * @ep: the endpoint, before its first receive
+ */
+void kmsg_lane_add_tag(struct kmsg_lane *lane, struct kmsg_ep *ep)
+{
+	spin_lock_bh(&lane->lock);
+	hash_add(lane->tags, &ep->by_tag, ep->rx_tag);
+	spin_unlock_bh(&lane->lock);
+}
+
+/**
+ * kmsg_lane_end_tag() - undo kmsg_lane_add_tag()
+ * @lane: the lane
+ * @ep: the endpoint, which posts no more receives; any number of times
+ *
+ * Messages that wait already are dropped by fi_ops_ep.flush_tag. Later ones, of a peer that hasn't
+ * heard of the end, don't wait.
+ */
+void kmsg_lane_end_tag(struct kmsg_lane *lane, struct kmsg_ep *ep)
+{
+	spin_lock_bh(&lane->lock);
+	hash_del(&ep->by_tag);
+	spin_unlock_bh(&lane->lock);
+}
+
 /**
  * kmsg_lane_stop() - end all operations of a lane, and its connections
  * @lane: the lane, whose device doesn't give an operation back
@@ -172,7 +214,9 @@ static struct kmsg_lane *kmsg_lane_new(const struct kmsg_ep *ep)
 	if (!lane)
 		return ERR_PTR(-ENOMEM);
 	lane->watch.peer_dead = kmsg_lane_peer_dead;
+	lane->watch.tag_ended = kmsg_lane_tag_ended;
 	spin_lock_init(&lane->lock);
+	hash_init(lane->tags);
 	INIT_LIST_HEAD(&lane->eps);
 	lane->domain = ep->domain;
 	memcpy(lane->cq, ep->cq, sizeof(lane->cq));

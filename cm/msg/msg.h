@@ -35,6 +35,7 @@
 
 #include <linux/atomic.h>
 #include <linux/completion.h>
+#include <linux/hashtable.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/list.h>
@@ -47,6 +48,7 @@
 #define KMSG_DATA_MAX		256	/* bytes of private data */
 #define KMSG_BACKLOG		64	/* default of FI_BACKLOG */
 #define KMSG_BACKLOG_MAX	4096
+#define KMSG_TAG_BITS		6	/* of the number of lists in a table of tags */
 #define KMSG_FLUSH_MS		5000	/* longest wait for operations that can't be canceled */
 
 /**
@@ -99,7 +101,8 @@ struct kmsg_wire_credit {
  * @av: its address vector
  * @hello: address and protocol, for peers
  * @watch: tells that a peer has died
- * @lock: protects @eps and @retired
+ * @lock: protects @tags, @eps and @retired
+ * @tags: endpoints that can have receives, struct kmsg_ep, by the tag of these
  * @eps: endpoints that know their peers, struct kmsg_ep
  * @retired: a peer has died, so the lane gets no more connections
  */
@@ -115,7 +118,8 @@ struct kmsg_lane {
 	struct fid_av		*av;
 	struct kmsg_hello	hello;
 	struct kofi_watch	watch;
-	spinlock_t		lock;		/* protects eps and retired */
+	spinlock_t		lock;		/* protects tags, eps and retired */
+	DECLARE_HASHTABLE(tags, KMSG_TAG_BITS);
 	struct list_head	eps;
 	bool			retired;
 };
@@ -238,6 +242,7 @@ enum kmsg_room {
  * @source: address to connect from, or AF_UNSPEC
  * @peer: the peer's lane, or FI_ADDR_UNSPEC; set before KMSG_CONNECTED
  * @on_lane: in kmsg_lane.eps
+ * @by_tag: in kmsg_lane.tags, from fi_enable() to the end
  * @note: tells the peer of receives
  * @end: does what is left to do when a connection has ended
  * @limit: number of receives that the peer has posted; under kmsg_conn.lock
@@ -269,6 +274,7 @@ struct kmsg_ep {
 	struct sockaddr_storage	source;
 	fi_addr_t		peer;
 	struct list_head	on_lane;
+	struct hlist_node	by_tag;
 	struct delayed_work	note;
 	struct work_struct	end;
 	u64			limit;
@@ -320,6 +326,8 @@ void kmsg_lane_put(struct kmsg_lane *lane);
 int kmsg_lane_join(struct kmsg_lane *lane, struct kmsg_ep *ep);
 void kmsg_lane_leave(struct kmsg_lane *lane, struct kmsg_ep *ep);
 void kmsg_lane_stop(struct kmsg_lane *lane);
+void kmsg_lane_add_tag(struct kmsg_lane *lane, struct kmsg_ep *ep);
+void kmsg_lane_end_tag(struct kmsg_lane *lane, struct kmsg_ep *ep);
 
 /* conn.c */
 

@@ -232,6 +232,9 @@ struct fi_ops_ep {
  * struct kofi_watch - callbacks for the owner of an endpoint
  * @peer_dead: a peer of the address vector can't be reached any more: all operations with it fail,
  *	also those posted later. Called under the provider's lock: it only queues work
+ * @tag_ended: return whether no receive with the tag will be posted any more. A message that finds
+ *	no receive is then received to its end without one, instead of waiting. Called under the
+ *	provider's lock. NULL if messages always wait
  *
  * A pointer to it is the value of option KOFI_OPT_WATCH, for fi_setopt() before fi_enable(). It is
  * valid until the endpoint is closed. A provider whose peers come back when they can be reached
@@ -239,6 +242,7 @@ struct fi_ops_ep {
  */
 struct kofi_watch {
 	void (*peer_dead)(struct kofi_watch *watch, fi_addr_t addr);
+	bool (*tag_ended)(struct kofi_watch *watch, u64 tag);
 };
 
 #define KOFI_OPT_WATCH		0x20001

@@ -6,6 +6,8 @@
 #include "msg_test.h"
 
 #define MSG_BIG		SZ_1M
+/* A message that its receiver grants part by part. */
+#define MSG_LATE	100000
 /* Most messages that a lane can have outstanding. */
 #define MSG_MANY	200
 
@@ -264,6 +266,36 @@ static void closes(struct kunit *test)
 	MSG_EXPECT(s->server.eq, FI_SHUTDOWN, s->server.ep);
 }
 
+/*
+ * A message that arrives after the end of its connection is dropped. Otherwise it would never be
+ * answered, and its sender would declare the peer dead, which ends other connections of the lane.
+ */
+static void late_message(struct kunit *test)
+{
+	struct fid_ep *first[2];
+	struct msg_scene *s;
+	struct wire *wire;
+
+	s = connected(test, &wire);
+	grow(test, &s->client);
+	grow(test, &s->server);
+	echo(test, s, 8);
+	first[0] = s->client.ep;
+	first[1] = s->server.ep;
+	msg_connect(test, s);
+	KUNIT_EXPECT_EQ(test, fi_recv(first[0], s->client.buf, MSG_LATE, NULL, 0, (void *)1), 0);
+	WRITE_ONCE(wire->lost, true);
+	MSG_SEND(first[1], s->server.buf, MSG_LATE, 2);
+	MSG_CLOSE(first[0]);
+	MSG_DONE(&s->client, 1, ECANCELED);
+	WRITE_ONCE(wire->lost, false);
+	MSG_EXPECT(s->server.eq, FI_SHUTDOWN, first[1]);
+	MSG_DONE(&s->server, 2, 0);
+	MSG_CLOSE(first[1]);
+	echo(test, s, 8);
+	msg_quiet(test, s->server.eq);
+}
+
 static void device_gone(struct kunit *test)
 {
 	struct msg_scene *s;
@@ -286,6 +318,7 @@ static struct kunit_case efa_msg_cases[] = {
 	KUNIT_CASE(ends),
 	KUNIT_CASE(reconnects),
 	KUNIT_CASE(closes),
+	KUNIT_CASE(late_message),
 	KUNIT_CASE(device_gone),
 	{}
 };

@@ -260,6 +260,46 @@ static void tag_kept(struct kunit *test)
 	expect_no_deaths(test, pair);
 }
 
+static void see_no_dead(struct kofi_watch *watch, fi_addr_t addr)
+{
+}
+
+static bool tag_is_1(struct kofi_watch *watch, u64 tag)
+{
+	return tag == 1;
+}
+
+/*
+ * A peer that hasn't heard of the end of a connection sends more. Its messages don't wait for a
+ * receive that never comes, and its sends complete.
+ */
+static void tag_ended(struct kunit *test)
+{
+	static const size_t lens[] = { 0, 8, 5000, 16000, LONG_LEN };
+	struct kofi_watch watch = { .peer_dead = see_no_dead, .tag_ended = tag_is_1 };
+	struct rdm_pair *pair = rdm_ready_pair(test, &(struct rdm_opts) { .watch = &watch });
+	struct rdm_end *from = &pair->end[1], *to = &pair->end[0];
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(lens); i++)
+		KUNIT_EXPECT_EQ(test, fi_tsend(from->ep, pair->out, lens[i], NULL, from->peer, 1,
+					       (void *)(i + 1L)), 0);
+	rdm_run(pair);
+	KUNIT_EXPECT_EQ(test, rdm_read_all(from, 0), i);
+	rdm_expect_nothing(test, to);
+	KUNIT_EXPECT_EQ(test, rdm_of(to)->kept, 0);
+	/* Messages with other tags wait. */
+	KUNIT_EXPECT_EQ(test, fi_tsend(from->ep, pair->out, 8, NULL, from->peer, 2, (void *)9), 0);
+	rdm_run(pair);
+	rdm_expect(test, from, 9, 8);
+	KUNIT_EXPECT_GT(test, rdm_of(to)->kept, 0);
+	KUNIT_EXPECT_EQ(test, fi_trecv(to->ep, pair->in, 8, NULL, FI_ADDR_UNSPEC, 2, 0,
+				       (void *)10), 0);
+	rdm_expect(test, to, 10, 8);
+	rdm_expect_whole(test, pair);
+	expect_no_deaths(test, pair);
+}
+
 /* Messages that the device has received, but nobody has looked at, are dropped as well. */
 static void tag_unseen(struct kunit *test)
 {
@@ -462,6 +502,7 @@ static struct kunit_case rdm_tag_cases[] = {
 	KUNIT_CASE(tag_stuck),
 	KUNIT_CASE(tag_arriving),
 	KUNIT_CASE(tag_kept),
+	KUNIT_CASE(tag_ended),
 	KUNIT_CASE(tag_unseen),
 	KUNIT_CASE(tag_removed),
 	KUNIT_CASE(as_msg),

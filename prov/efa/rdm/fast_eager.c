@@ -238,14 +238,19 @@ static __always_inline void kefa_eager_take(struct kefa_rdm *rdm, struct kefa_ro
 }
 
 /*
- * Keep an unexpected message. @e isn't a pointer, so that the caller can keep it in registers.
- * Return: whether its receive slot can be posted again.
+ * Keep an unexpected message, or drop it. @e isn't a pointer, so that the caller can keep it in
+ * registers. Return: whether its receive slot can be posted again.
  */
 static noinline bool kefa_eager_keep(struct kefa_rdm *rdm, struct kefa_rs *rs,
 				     struct kefa_rpeer *peer, struct kefa_eager e)
 {
-	struct kefa_held *kept = kefa_keep_packet(rdm, &rs->held, peer);
+	struct kefa_held *kept;
 
+	if (kefa_msg_unwanted(rdm, kefa_eager_what(&e), e.tag)) {
+		rdm->ep.stats.rx_bytes += e.len;
+		return true;
+	}
+	kept = kefa_keep_packet(rdm, &rs->held, peer);
 	rdm->stats.unexpected++;
 	kofi_match_msg_init(&kept->msg, kefa_eager_what(&e), kefa_msg_src(rdm, peer), e.tag);
 	kofi_match_wait(&rdm->match, &kept->msg);

@@ -253,6 +253,26 @@ struct kefa_rop *kefa_multi_take(struct kefa_rdm *rdm, struct kefa_rop *multi, u
 }
 
 /**
+ * kefa_rdm_take_sink() - take an operation for a message that nobody receives
+ * @rdm: the endpoint
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the operation, which writes no completion; or NULL, as kefa_multi_take().
+ */
+struct kefa_rop *kefa_rdm_take_sink(struct kefa_rdm *rdm)
+{
+	const struct kefa_rops *rops = &rdm->rops;
+	struct kefa_rop *rop;
+
+	if (rops->size - rops->used <= rdm->ep.tx.nfree + rdm->ep.rx.nfree + rdm->ntargets)
+		return NULL;
+	rop = kefa_rdm_take_rop(rdm, NULL, KEFA_ROP_SINK);
+	if (rop)
+		rop->flags = KEFA_ROP_TOLD;
+	return rop;
+}
+
+/**
  * kefa_rdm_feed() - give an unexpected message to a receive
  * @rdm: the endpoint
  * @rop: the receive, removed from the match; or an operation that was taken for the message
@@ -317,6 +337,29 @@ void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held)
 	kefa_held_free(rdm, held);
 }
 
+/**
+ * kefa_msg_unwanted() - check whether a message can never have a receive
+ * @rdm: the endpoint
+ * @what: FI_MSG or FI_TAGGED
+ * @tag: tag of the message
+ *
+ * The endpoint outlives its connections, and peers send until they hear of the end. Kept, their
+ * messages would use memory, and block their senders, for as long as the endpoint exists.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it is dropped if it finds no receive.
+ */
+bool kefa_msg_unwanted(const struct kefa_rdm *rdm, u64 what, u64 tag)
+{
+	struct kofi_watch *watch = rdm->watch;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (likely(!watch || !watch->tag_ended))
+		return false;
+	/* Connections post no untagged receives. */
+	return what != FI_TAGGED || watch->tag_ended(watch, tag);
+}
+
 static u64 kefa_pkt_what(const struct kefa_pkt *pkt)
 {
 	return pkt->row->flags & KEFA_ROW_TAGGED ? FI_TAGGED : FI_MSG;
@@ -340,29 +383,38 @@ static enum kefa_took kefa_msg_unexpected(struct kefa_rdm *rdm, struct kefa_rpee
 	return kept == held ? KEFA_TOOK_KEPT : KEFA_TOOK_DONE;
 }
 
+/* Return: the operation of a message that has found @recv, or nothing; NULL if none is free. */
+static struct kefa_rop *kefa_msg_take(struct kefa_rdm *rdm, struct kofi_match_recv *recv,
+				      const struct kefa_pkt *pkt)
+{
+	struct kefa_rop *rop;
+
+	if (!recv)
+		return kefa_rdm_take_sink(rdm);
+	rop = container_of(recv, struct kefa_rop, recv);
+	if (rop->flags & KEFA_ROP_MULTI)
+		return kefa_multi_take(rdm, rop, kefa_pkt_total(pkt));
+	kefa_rop_unlist(rop);
+	return rop;
+}
+
 /* Handle the packet of a message that arrives first. */
 static enum kefa_took kefa_msg_first(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 				     const struct kefa_pkt *pkt, struct kefa_held *held)
 {
 	struct kofi_match_recv *recv;
 	enum kefa_took took = KEFA_TOOK_DONE;
-	struct kefa_rop *rop, *part;
 	struct kefa_held *kept;
+	struct kefa_rop *rop;
 
 	if (pkt->data_len < kefa_pkt_total(pkt) && !kefa_may_begin(rdm, peer))
 		return KEFA_TOOK_NOT;
 	recv = kofi_match_find(&rdm->match, kefa_pkt_what(pkt), kefa_msg_src(rdm, peer), pkt->tag);
-	if (!recv)
+	if (!recv && !kefa_msg_unwanted(rdm, kefa_pkt_what(pkt), pkt->tag))
 		return kefa_msg_unexpected(rdm, peer, pkt, held);
-	rop = container_of(recv, struct kefa_rop, recv);
-	if (rop->flags & KEFA_ROP_MULTI) {
-		part = kefa_multi_take(rdm, rop, kefa_pkt_total(pkt));
-		if (!part)
-			return KEFA_TOOK_NOT;
-		rop = part;
-	} else {
-		kefa_rop_unlist(rop);
-	}
+	rop = kefa_msg_take(rdm, recv, pkt);
+	if (!rop)
+		return KEFA_TOOK_NOT;
 	kefa_rop_begin(rop, peer, pkt);
 	kefa_rop_copy(rdm, rop, pkt);
 	/* Keep the request, because it lists the pieces of memory to read from. */

@@ -109,15 +109,10 @@ static bool kefa_ts_has(const struct kefa_ts *ts, u64 tag)
  */
 static bool kefa_held_sink(struct kefa_rdm *rdm, struct kefa_held *held)
 {
-	const struct kefa_rops *rops = &rdm->rops;
-	struct kefa_rop *rop;
+	struct kefa_rop *rop = kefa_rdm_take_sink(rdm);
 
-	if (rops->size - rops->used <= rdm->ep.tx.nfree + rdm->ep.rx.nfree + rdm->ntargets)
-		return false;
-	rop = kefa_rdm_take_rop(rdm, NULL, KEFA_ROP_SINK);
 	if (!rop)
 		return false;
-	rop->flags = KEFA_ROP_TOLD;
 	kofi_match_remove_msg(&rdm->match, &held->msg);
 	held->where = KEFA_HELD_NOT;
 	kefa_rdm_feed(rdm, rop, held);
