@@ -261,6 +261,7 @@ static int pp_client_session(struct pp_instance *inst)
 	if (!s)
 		return -ENOMEM;
 	s->inst = inst;
+	mutex_init(&s->pep_lock);
 	ret = pp_open(s);
 	if (!ret) {
 		ret = pp_connect(s);

@@ -32,19 +32,51 @@ int pp_connect_open(struct pp_session *s)
 	return fi_endpoint(s->domain, s->info, &s->ep, NULL) ?: pp_bind(s);
 }
 
-/* A handler of an event queue can make no control call but this one. */
-static void pp_connect_request(struct pp_session *s, const struct fi_eq_cm_entry *entry, size_t len)
+/* Return: whether the request was refused, so that its entry isn't needed any more. */
+static bool pp_connect_take(struct pp_session *s, const struct fi_eq_cm_entry *entry, size_t len)
 {
 	const u64 id = pp_connect_id(s);
 
-	if (len == sizeof(id) && !memcmp(entry->data, &id, len) &&
-	    !cmpxchg(&s->request, NULL, entry->info)) {
+	if (len == sizeof(id) && !memcmp(entry->data, &id, len) && !s->request) {
+		s->request = entry->info;
+		smp_mb__before_atomic();	/* the thread sees the bit first */
 		set_bit(PP_EVENT_REQUEST, &s->events);
-		return;
+		return false;
 	}
 	pp_report_refused(s->inst);
+	/* A handler of an event queue can make no control call but this one. */
 	fi_reject(s->pep, entry->info->handle, NULL, 0);
-	fi_freeinfo(entry->info);
+	return true;
+}
+
+/* If the endpoint is closed or is about to be, that refuses the request. */
+static void pp_connect_request(struct pp_session *s, const struct fi_eq_cm_entry *entry, size_t len)
+{
+	bool unused;
+
+	mutex_lock(&s->pep_lock);
+	unused = !s->pep || pp_connect_take(s, entry, len);
+	mutex_unlock(&s->pep_lock);
+	if (unused)
+		fi_freeinfo(entry->info);
+}
+
+/**
+ * pp_connect_close() - close the passive endpoint, if there is one
+ * @s: the session
+ *
+ * Strangers can request connections at any time, so the handler may be about to refuse one.
+ */
+void pp_connect_close(struct pp_session *s)
+{
+	struct fid_pep *pep;
+
+	mutex_lock(&s->pep_lock);
+	pep = s->pep;
+	s->pep = NULL;
+	mutex_unlock(&s->pep_lock);
+	if (pep)
+		pp_close_fid(&pep->fid);
 }
 
 /**

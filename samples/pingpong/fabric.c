@@ -338,8 +338,7 @@ void pp_close(struct pp_session *s)
 {
 	if (s->ep)
 		pp_close_fid(&s->ep->fid);
-	if (s->pep)
-		pp_close_fid(&s->pep->fid);
+	pp_connect_close(s);
 	if (s->cq)
 		pp_close_fid(&s->cq->fid);
 	if (s->av)

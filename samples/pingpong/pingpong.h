@@ -343,6 +343,7 @@ enum {
  * @domain: the domain
  * @av: address vector, with only the peer's address
  * @cq: completion queue for all operations
+ * @pep_lock: protects @pep, once it listens, from being closed while the handler uses it
  * @pep: passive endpoint of a server with connections
  * @request: entry of a request for a connection, or NULL
  * @ep: the endpoint; with connections, a server's is opened for a request
@@ -370,6 +371,7 @@ struct pp_session {
 	struct fid_domain	*domain;
 	struct fid_av		*av;
 	struct fid_cq		*cq;
+	struct mutex		pep_lock;	/* protects pep */
 	struct fid_pep		*pep;
 	struct fi_info		*request;
 	struct fid_ep		*ep;
@@ -415,6 +417,7 @@ void pp_close_fid(struct fid *fid);
 
 int pp_connect_open(struct pp_session *s);
 int pp_join(struct pp_session *s);
+void pp_connect_close(struct pp_session *s);
 void pp_connect_event(struct pp_session *s, u32 event, const struct fi_eq_cm_entry *entry,
 		      size_t len);
 

@@ -148,6 +148,7 @@ static void pp_server_session(struct pp_instance *inst)
 		return;
 	}
 	s->inst = inst;
+	mutex_init(&s->pep_lock);
 	pp_report_state(inst, PP_RUNNING);
 	ret = pp_open(s) ?: pp_accept(s) ?: pp_server_tests(s);
 	if (ret && ret != -ESHUTDOWN)
