@@ -224,7 +224,8 @@ struct fi_ops_ep {
 
 /*
  * An option for fi_setopt(), a size_t: if it isn't 0, completions of tagged messages say FI_MSG and
- * have no tag. The core's connector sets it before fi_enable().
+ * have no tag, and fi_cancel() cancels receives only, because a send that isn't sent has used up a
+ * receive of the peer nevertheless. The core's connector sets it before fi_enable().
  */
 #define KOFI_OPT_AS_MSG		0x20000
 

@@ -277,7 +277,10 @@ ssize_t loop_cancel(struct fid *fid, void *context)
 	struct loop_op *op;
 
 	spin_lock_bh(&loop_lock);
-	op = loop_cancel_recv(ep, context) ?: loop_cancel_send(ep, context);
+	op = loop_cancel_recv(ep, context);
+	/* A connection would lose the credit that the send has taken. */
+	if (!op && !ep->as_msg)
+		op = loop_cancel_send(ep, context);
 	if (op)
 		cq = loop_op_cancel(ep, op);
 	spin_unlock_bh(&loop_lock);

@@ -473,6 +473,25 @@ static void as_msg_quiet(struct kunit *test)
 }
 
 /* Options of endpoints that aren't enabled yet. */
+/* A send has taken a credit of its connection, which a cancellation wouldn't give back. */
+static void as_msg_cancel(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts) { .as_msg = true });
+	struct fid *from = &pair->end[0].ep->fid, *to = &pair->end[1].ep->fid;
+
+	/* It waits for the peer's HANDSHAKE. */
+	KUNIT_EXPECT_EQ(test, send_flags(pair, 100, 5, 1, FI_DELIVERY_COMPLETE), 0);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, fi_cancel(from, (void *)1), -ENOENT);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 100, 5, 2), 0);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 100, 5, 3), 0);
+	KUNIT_EXPECT_EQ(test, fi_cancel(to, (void *)2), 0);
+	rdm_expect_error(test, &pair->end[1], 2, ECANCELED);
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 1, 100);
+	rdm_expect(test, &pair->end[1], 3, 100);
+}
+
 static void options(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts) { .as_msg = true });
@@ -509,6 +528,7 @@ static struct kunit_case rdm_tag_cases[] = {
 	KUNIT_CASE(as_msg_slow),
 	KUNIT_CASE(as_msg_errors),
 	KUNIT_CASE(as_msg_quiet),
+	KUNIT_CASE(as_msg_cancel),
 	KUNIT_CASE(options),
 	{}
 };

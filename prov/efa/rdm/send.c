@@ -749,6 +749,9 @@ static bool kefa_cancel_begun(struct kefa_rdm *rdm, void *context)
 		rop = &rdm->rops.ops[i];
 		if (rop->context != context || rop->flags & KEFA_ROP_PART)
 			continue;
+		/* A connection would lose the credit that the send has taken. */
+		if (rdm->as_msg && rop->flags & KEFA_ROP_TX)
+			continue;
 		if (rop->flags & KEFA_ROP_TX ? kefa_rdm_cancel_send(rdm, rop) :
 					       kefa_rdm_abandon(rdm, rop))
 			return true;
