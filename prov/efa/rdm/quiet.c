@@ -199,6 +199,22 @@ static void kefa_tag_kill(struct kefa_rdm *rdm, u64 tag)
 			kefa_rdm_kill(rdm, rdm->ts[i].peer, ECANCELED, 0);
 }
 
+/*
+ * Handle what the device has completed before the call, so that receives whose messages it has
+ * received complete. Packets that arrive meanwhile are the worker's: a flood of them, by any peer
+ * of the lane, would keep the lock held with bottom halves off.
+ */
+static void kefa_tag_poll(struct kefa_rdm *rdm)
+{
+	u32 left = rdm->nposted + rdm->nts, n;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	do {
+		n = kefa_rdm_poll(&rdm->ep, KEFA_POLL_BUDGET);
+		left -= min(n, left);
+	} while (n >= KEFA_POLL_BUDGET && left);
+}
+
 static void kefa_tag_begin(struct kefa_ep *ep, u64 tag, bool kill)
 	__releases(&ep->lock)
 {
@@ -206,9 +222,7 @@ static void kefa_tag_begin(struct kefa_ep *ep, u64 tag, bool kill)
 
 	lockdep_assert_held(&ep->lock);
 	if (ep->state == KEFA_EP_ENABLED) {
-		/* Receives whose messages the device has received complete. */
-		while (kefa_rdm_poll(ep, KEFA_POLL_BUDGET) >= KEFA_POLL_BUDGET)
-			;
+		kefa_tag_poll(rdm);
 		if (kill)
 			kefa_tag_kill(rdm, tag);
 		else
