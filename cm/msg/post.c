@@ -216,7 +216,7 @@ const struct kofi_req_ops kmsg_req_ops = {
  * kmsg_posts_wait() - wait for the posts that have seen an earlier state
  * @ep: the endpoint, whose state has changed so that nothing else is posted
  *
- * Posts don't sleep.
+ * Posts don't sleep. Whoever waits for a credit is told, because the next post fails.
  */
 void kmsg_posts_wait(struct kmsg_ep *ep)
 {
@@ -224,6 +224,7 @@ void kmsg_posts_wait(struct kmsg_ep *ep)
 	smp_mb();
 	while (atomic_read_acquire(&ep->posting))
 		usleep_range(10, 20);
+	kmsg_tell_room(ep);
 }
 
 /* --- credits --- */

@@ -442,6 +442,22 @@ static void credits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_send(s->client.ep, s->client.buf, 8, NULL, 0, CTX(1)), -EAGAIN);
 }
 
+/* A sender that waits for a receive is told of the end, and its next send fails. */
+static void credits_end(struct kunit *test)
+{
+	struct msg_scene *s = msg_scene(test);
+	struct fi_cq_tagged_entry comp;
+	ktime_t late;
+
+	msg_connect(test, s);
+	KUNIT_EXPECT_EQ(test, fi_send(s->client.ep, s->client.buf, 8, NULL, 0, CTX(1)), -EAGAIN);
+	late = ktime_add_ms(ktime_get(), MSG_WAIT_MS / 2);
+	MSG_CLOSE(s->server.ep);
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(s->client.cq, &comp, 1, NULL, MSG_WAIT_MS), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, ktime_before(ktime_get(), late));
+	KUNIT_EXPECT_EQ(test, fi_send(s->client.ep, s->client.buf, 8, NULL, 0, CTX(1)), -ENOTCONN);
+}
+
 #define CROWD	8
 
 /* Connections with the same queues share an endpoint, and each gets its own messages. */
@@ -708,6 +724,7 @@ static struct kunit_case msg_cases[] = {
 	KUNIT_CASE(messages),
 	KUNIT_CASE(messages_refused),
 	KUNIT_CASE(credits),
+	KUNIT_CASE(credits_end),
 	KUNIT_CASE(shared_lane),
 	KUNIT_CASE(shuts_down),
 	KUNIT_CASE(server_shuts_down),
