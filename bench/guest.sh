@@ -73,6 +73,7 @@ set_up()
 	modprobe dummy numdummies=1
 	ip addr add 10.9.0.1/24 dev dummy0
 	ip link set dummy0 mtu 9000 up
+	ip link set lo up
 	modprobe rdma_rxe
 	device rxe0 rxe dummy0
 	for module in kofi_bench kofi_bench_verbs kofi_bench_efa kofi_bench_tcp \

@@ -6,7 +6,8 @@
  * devices. "rdmtx" and "rdmrx" are such pairs, but only the sender's or only the
  * receiver's instructions are counted. They also read and write the receiver's memory by the
  * device; "emutx" and "emurx" do so by packets. Their additions with old values go by packets in
- * any case. "dgtx" and "dgrx" are pairs of endpoints of datagrams.
+ * any case. "dgtx" and "dgrx" are pairs of endpoints of datagrams, and "msgtx" and "msgrx" pairs
+ * of connected endpoints, whose messages have no tags.
  */
 #include <kofi/atomic.h>
 #include <kofi/cm.h>
@@ -18,6 +19,7 @@
 #include <kofi/rma.h>
 #include <kofi/tagged.h>
 #include <linux/delay.h>
+#include <linux/in.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -41,15 +43,20 @@ MODULE_IMPORT_NS(KOFI_BENCH);
 #define KBR_STEPS	20
 /* Tag of the message by which the peer introduces itself. */
 #define KBR_GREETING	0
+/* Time until the peer knows of receives, in milliseconds, and longest time to wait for an event. */
+#define KBR_CREDIT_MS	20
+#define KBR_EVENT_MS	5000
 
 /**
  * struct kbr_side - an endpoint and its objects
  * @info: entry of the device
  * @fabric: the fabric
  * @domain: the domain
- * @av: the address vector
+ * @av: the address vector; NULL for connected endpoints
  * @cq: completion queue for both directions
  * @ep: the endpoint
+ * @eq: event queue of a connected endpoint
+ * @pep: passive endpoint of the second side, if they are connected
  * @peer: address of the other side in @av
  * @name: raw address of the endpoint
  */
@@ -60,6 +67,8 @@ struct kbr_side {
 	struct fid_av		*av;
 	struct fid_cq		*cq;
 	struct fid_ep		*ep;
+	struct fid_eq		*eq;
+	struct fid_pep		*pep;
 	fi_addr_t		peer;
 	struct fi_efa_addr	name;
 };
@@ -74,6 +83,7 @@ struct kbr_side {
  * @packets: with @far, by packets instead of by the device
  * @dgram: the sides have datagrams instead of tagged messages
  * @prefix: with @dgram, bytes in front of a message
+ * @connected: the endpoints are connected
  * @memory: with @far, the second side's memory, @size bytes
  * @mr: region of @memory
  * @buf: buffers, one for each operation
@@ -93,6 +103,7 @@ struct kbr_end {
 	bool				packets;
 	bool				dgram;
 	u32				prefix;
+	bool				connected;
 	void				*memory;
 	struct fid_mr			*mr;
 	void				*buf[KB_MAX_BATCH];
@@ -214,6 +225,8 @@ static ssize_t kbr_send(struct kbr_end *kbr, u32 i)
 	if (kbr->dgram)
 		return fi_send(side->ep, kbr->buf[i], kbr->prefix + kbr->end.test->size, NULL,
 			       side->peer, kbr);
+	if (kbr->connected)
+		return fi_send(side->ep, kbr->buf[i], kbr->end.test->size, NULL, 0, kbr);
 	return fi_tsend(side->ep, kbr->buf[i], kbr->end.test->size, NULL, side->peer, i + 1, kbr);
 }
 
@@ -221,6 +234,8 @@ static ssize_t kbr_recv(struct kbr_end *kbr, struct kbr_side *side, u32 i)
 {
 	if (kbr->dgram)
 		return fi_recv(side->ep, kbr->buf[i], kbr->size, NULL, FI_ADDR_UNSPEC, kbr);
+	if (kbr->connected)
+		return fi_recv(side->ep, kbr->buf[i], kbr->size, NULL, 0, kbr);
 	return fi_trecv(side->ep, kbr->buf[i], kbr->size, NULL, FI_ADDR_UNSPEC, i + 1, 0, kbr);
 }
 
@@ -264,6 +279,33 @@ static ssize_t kbr_injects(struct kbr_end *kbr)
 	return ret;
 }
 
+/* Wait until the first side may send as many messages as the second one has posted receives. */
+static void kbr_credit(struct kbr_end *kbr)
+{
+	if (!kbr->connected)
+		return;
+	kb_stop_counting(&kbr->end);
+	msleep(KBR_CREDIT_MS);
+	kb_count_again(&kbr->end);
+}
+
+/* Exchange one message. */
+static ssize_t kbr_greet(struct kbr_end *kbr)
+{
+	struct kbr_side *to = &kbr->sides[1], *from = &kbr->sides[0];
+	ssize_t ret;
+
+	if (kbr->dgram)
+		return kbr_recv(kbr, to, 0) ?: kbr_send(kbr, 0);
+	if (!kbr->connected)
+		return fi_trecv(to->ep, kbr->buf[0], kbr->size, NULL, FI_ADDR_UNSPEC, KBR_GREETING,
+				0, kbr) ?:
+		       fi_tsend(from->ep, kbr->buf[0], 1, NULL, from->peer, KBR_GREETING, kbr);
+	ret = fi_recv(to->ep, kbr->buf[0], kbr->size, NULL, 0, kbr);
+	msleep(KBR_CREDIT_MS);
+	return ret ?: fi_send(from->ep, kbr->buf[0], 1, NULL, 0, kbr);
+}
+
 /*
  * Send a short message, so that the provider's workers notice that the queues are polled. With
  * events on, the workers would handle the batch's completions while nothing is counted.
@@ -275,12 +317,7 @@ static ssize_t kbr_stir(struct kbr_end *kbr)
 	u32 i;
 
 	kb_stop_counting(&kbr->end);
-	if (kbr->dgram)
-		ret = kbr_recv(kbr, to, 0) ?: kbr_send(kbr, 0);
-	else
-		ret = fi_trecv(to->ep, kbr->buf[0], kbr->size, NULL, FI_ADDR_UNSPEC, KBR_GREETING,
-			       0, kbr) ?:
-		      fi_tsend(from->ep, kbr->buf[0], 1, NULL, from->peer, KBR_GREETING, kbr);
+	ret = kbr_greet(kbr);
 	for (i = 0; (i < KBR_STEPS || kbr->completed < 2) && !ret; i++) {
 		ret = kbr_take(kbr, to) ?: kbr_take(kbr, from);
 		usleep_range(KBR_REST, KBR_REST + 50);
@@ -335,6 +372,7 @@ static ssize_t kbr_sends(struct kbr_end *kbr)
 		kbr_turn(kbr, 1);
 		ret = kbr_recvs(kbr, &kbr->sides[1], n);
 		kbr_turn_over(kbr, 1);
+		kbr_credit(kbr);
 	}
 	kbr_turn(kbr, 0);
 	for (i = 0; i < n && !ret; i++)
@@ -456,13 +494,41 @@ static int kbr_open_side(struct kbr_end *kbr, struct kbr_side *side, const struc
 	       fi_enable(side->ep) ?: fi_getname(&side->ep->fid, &side->name, &len);
 }
 
+static int kbr_open_connected(struct kbr_side *side, const char *device)
+{
+	struct fi_cq_attr cq_attr = { .size = KBR_CQ, .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_eq_attr eq_attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_info *hints;
+	int ret;
+
+	hints = fi_allocinfo_for(FI_EFA_PROV_NAME, FI_EFA_FABRIC, device);
+	if (!hints)
+		return -ENOMEM;
+	hints->ep_attr->type = FI_EP_MSG;
+	ret = fi_getinfo(fi_version(), "127.0.0.1", NULL, FI_SOURCE, hints, &side->info);
+	fi_freeinfo(hints);
+	return ret ?: fi_fabric(side->info->fabric_attr, &side->fabric, NULL) ?:
+	       fi_domain(side->fabric, side->info, &side->domain, NULL) ?:
+	       fi_eq_open(side->fabric, &eq_attr, &side->eq, NULL) ?:
+	       fi_cq_open(side->domain, &cq_attr, &side->cq, NULL);
+}
+
+static int kbr_open_any(struct kbr_end *kbr, struct kbr_side *side, const struct kb_test *test,
+			const char *device)
+{
+	return kbr->connected ? kbr_open_connected(side, device) :
+				kbr_open_side(kbr, side, test, device);
+}
+
 #define KBR_CLOSE(obj)	((obj) ? fi_close(&(obj)->fid) : 0)
 
 static int kbr_close_side(struct kbr_side *side)
 {
 	int ret = KBR_CLOSE(side->ep);
 
+	ret |= KBR_CLOSE(side->pep);
 	ret |= KBR_CLOSE(side->cq);
+	ret |= KBR_CLOSE(side->eq);
 	ret |= KBR_CLOSE(side->av);
 	ret |= KBR_CLOSE(side->domain);
 	ret |= KBR_CLOSE(side->fabric);
@@ -499,6 +565,7 @@ static int kbr_open_memory(struct kbr_end *kbr)
 /* Properties of pairs. */
 #define KBR_PACKETS	0x1	/* reads and writes go by packets */
 #define KBR_DGRAM	0x2	/* datagrams */
+#define KBR_CONNECTED	0x4	/* connected endpoints */
 
 static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int count,
 				     unsigned int counted, unsigned int flags)
@@ -514,6 +581,7 @@ static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int co
 	kbr->counted = counted;
 	kbr->packets = flags & KBR_PACKETS;
 	kbr->dgram = flags & KBR_DGRAM;
+	kbr->connected = flags & KBR_CONNECTED;
 	kbr->far = test->kind == KB_READ || test->kind == KB_WRITE || test->kind == KB_FETCH;
 	kbr->size = PAGE_ALIGN(max(test->size, 1U));
 	for (i = 0; i < test->batch && !ret; i++) {
@@ -521,7 +589,7 @@ static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int co
 		ret = kbr->buf[i] ? 0 : -ENOMEM;
 	}
 	for (i = 0; i < count && !ret; i++)
-		ret = kbr_open_side(kbr, &kbr->sides[i], test, i ? test->peer : test->device);
+		ret = kbr_open_any(kbr, &kbr->sides[i], test, i ? test->peer : test->device);
 	if (kbr->far && !ret)
 		ret = count > 1 ? kbr_open_memory(kbr) : -EOPNOTSUPP;
 	if (ret) {
@@ -572,6 +640,16 @@ static struct kb_end *kbr_open_dgram_tx(const struct kb_test *test)
 static struct kb_end *kbr_open_dgram_rx(const struct kb_test *test)
 {
 	return kbr_open_sides(test, 2, 1, KBR_DGRAM);
+}
+
+static struct kb_end *kbr_open_msg_tx(const struct kb_test *test)
+{
+	return kbr_open_sides(test, 2, 0, KBR_CONNECTED);
+}
+
+static struct kb_end *kbr_open_msg_rx(const struct kb_test *test)
+{
+	return kbr_open_sides(test, 2, 1, KBR_CONNECTED);
 }
 
 static int kbr_send_nobody(struct kbr_end *kbr, const struct fi_efa_addr *addr)
@@ -645,6 +723,47 @@ static int kbr_connect_pair(struct kb_end *end)
 			return ret ?: -EINVAL;
 	}
 	return 0;
+}
+
+/* Wait for an event. A request has an entry, for fi_freeinfo(). */
+static int kbr_event(struct kbr_side *side, u32 expected, struct fi_info **info)
+{
+	struct fi_eq_cm_entry entry;
+	u32 event;
+	ssize_t n;
+
+	n = fi_eq_sread(side->eq, &event, &entry, sizeof(entry), KBR_EVENT_MS, 0);
+	if (n != sizeof(entry) || event != expected)
+		return n < 0 ? n : -EIO;
+	if (info)
+		*info = entry.info;
+	return 0;
+}
+
+static int kbr_open_msg(struct kbr_side *side, struct fi_info *info)
+{
+	return fi_endpoint(side->domain, info, &side->ep, NULL) ?:
+	       fi_ep_bind(side->ep, &side->eq->fid, 0) ?:
+	       fi_ep_bind(side->ep, &side->cq->fid, FI_TRANSMIT | FI_RECV);
+}
+
+static int kbr_connect_msg(struct kb_end *end)
+{
+	struct kbr_side *from = &to_kbr(end)->sides[0], *to = &to_kbr(end)->sides[1];
+	struct sockaddr_in addr;
+	size_t len = sizeof(addr);
+	struct fi_info *info;
+	int ret;
+
+	ret = fi_passive_ep(to->fabric, to->info, &to->pep, NULL) ?:
+	      fi_pep_bind(to->pep, &to->eq->fid, 0) ?: fi_listen(to->pep) ?:
+	      fi_getname(&to->pep->fid, &addr, &len) ?: kbr_open_msg(from, from->info) ?:
+	      fi_connect(from->ep, &addr, NULL, 0) ?: kbr_event(to, FI_CONNREQ, &info);
+	if (ret)
+		return ret;
+	ret = kbr_open_msg(to, info) ?: fi_accept(to->ep, NULL, 0);
+	fi_freeinfo(info);
+	return ret ?: kbr_event(from, FI_CONNECTED, NULL) ?: kbr_event(to, FI_CONNECTED, NULL);
 }
 
 /* --- memory --- */
@@ -774,6 +893,26 @@ static struct kb_ulp kbr_dgram_rx_ulp = {
 	.poll		= kbr_poll,
 };
 
+static struct kb_ulp kbr_msg_tx_ulp = {
+	.name		= "msgtx",
+	.alone		= true,
+	.open		= kbr_open_msg_tx,
+	.connect	= kbr_connect_msg,
+	.close		= kbr_close,
+	.post		= kbr_post,
+	.poll		= kbr_poll,
+};
+
+static struct kb_ulp kbr_msg_rx_ulp = {
+	.name		= "msgrx",
+	.alone		= true,
+	.open		= kbr_open_msg_rx,
+	.connect	= kbr_connect_msg,
+	.close		= kbr_close,
+	.post		= kbr_post,
+	.poll		= kbr_poll,
+};
+
 static int __init kbr_init(void)
 {
 	kb_register(&kbr_ulp);
@@ -785,12 +924,16 @@ static int __init kbr_init(void)
 	kb_register(&kbr_packets_rx_ulp);
 	kb_register(&kbr_dgram_tx_ulp);
 	kb_register(&kbr_dgram_rx_ulp);
+	kb_register(&kbr_msg_tx_ulp);
+	kb_register(&kbr_msg_rx_ulp);
 	return 0;
 }
 module_init(kbr_init);
 
 static void __exit kbr_exit(void)
 {
+	kb_deregister(&kbr_msg_rx_ulp);
+	kb_deregister(&kbr_msg_tx_ulp);
 	kb_deregister(&kbr_dgram_rx_ulp);
 	kb_deregister(&kbr_dgram_tx_ulp);
 	kb_deregister(&kbr_packets_rx_ulp);

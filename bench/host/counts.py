@@ -19,7 +19,7 @@ MODULES = {
     "kofi_bench_tag": "ulp",
     "kofi": "kofi", "kofi_efa": "kofi_efa", "ib_core": "ib_core",
     "kofiblk": "kofiblk", "kofiblk_srv": "kofiblk", "kofiblk_common": "kofiblk",
-    "kofi_ulp": "kofi_ulp", "kofi_cm": "kofi_ulp", "kofi_rc": "kofi_rc",
+    "kofi_msg": "kofi", "kofi_ulp": "kofi_ulp", "kofi_cm": "kofi_ulp", "kofi_rc": "kofi_rc",
     "null_blk": "null_blk",
     "efa": "driver", "rdma_rxe": "device",
 }

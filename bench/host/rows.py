@@ -31,8 +31,9 @@ ENDPOINTS = (1, 16, 128)
 POSTED = (1, 4096, 65536)       # receives, each for a tag of its own
 MATCHED = 4096          # messages of a batch: so many that their buckets are an average
 # Both sides are kOFI's: "rdmlocal" without the devices, "emutx" and "emurx" with RMA by packets,
-# the last two with datagrams.
-PAIRS = ("rdmpair", "rdmlocal", "rdmtx", "rdmrx", "emutx", "emurx", "dgtx", "dgrx")
+# "dgtx" and "dgrx" with datagrams, the last two connected.
+PAIRS = ("rdmpair", "rdmlocal", "rdmtx", "rdmrx", "emutx", "emurx", "dgtx", "dgrx", "msgtx",
+         "msgrx")
 # Block devices: both ends are measured together, with what has the data.
 DISKS = ("null_blk", "nvme-loop", "nvme-tcp", "nvme-rxe", "nvme-rdma", "kofiblk")
 RDM_DISK = "kofiblk-efa"        # on fabric efa
@@ -165,6 +166,9 @@ def messages():
     for size, batch in ((8, BATCH), (KIB, BATCH), (64 * KIB, BATCH), (KIB * KIB, READ_REGIONS)):
         yield Row("rdmtx", "send", size, "polled", batch)
         yield Row("rdmrx", "recv", size, "polled", batch)
+    # Connected endpoints.
+    yield Row("msgtx", "send", 8, "polled")
+    yield Row("msgrx", "recv", 8, "polled")
 
 
 def one_sided():
