@@ -238,6 +238,7 @@ static void kmsg_unbegin(struct kmsg_ep *ep)
 static int kmsg_start(struct kmsg_ep *ep, const struct sockaddr_storage *to, const void *param,
 		      size_t paramlen)
 {
+	struct sockaddr_storage from = {};
 	struct kmsg_conn *conn = ep->conn;
 	int ret;
 
@@ -248,7 +249,8 @@ static int kmsg_start(struct kmsg_ep *ep, const struct sockaddr_storage *to, con
 	conn->mine.len = paramlen;
 	if (paramlen)
 		memcpy(conn->mine.data, param, paramlen);
-	ret = to ? kmsg_conn_connect(conn, &ep->source, to) : kmsg_conn_accept(conn);
+	memcpy(&from, &ep->source, sizeof(ep->source));
+	ret = to ? kmsg_conn_connect(conn, &from, to) : kmsg_conn_accept(conn);
 	if (ret)
 		kmsg_unbegin(ep);
 	return ret;
@@ -265,7 +267,7 @@ static int kmsg_connect(struct fid_ep *ep_fid, const void *addr, const void *par
 	if (paramlen > KMSG_DATA_MAX)
 		return -EINVAL;
 	/* The ULP's address is as long as its family says. */
-	ret = kmsg_addr_get(ep->info->addr_format, addr, sizeof(struct sockaddr_in6), &to);
+	ret = kmsg_addr_get(ep->addr_format, addr, sizeof(struct sockaddr_in6), &to);
 	if (ret)
 		return ret;
 	mutex_lock(&conn->lock);
@@ -318,48 +320,47 @@ static int kmsg_setname(struct fid *fid, void *addr, size_t addrlen)
 	struct sockaddr_storage new;
 	int ret;
 
-	ret = kmsg_addr_get(ep->info->addr_format, addr, addrlen, &new);
+	ret = kmsg_addr_get(ep->addr_format, addr, addrlen, &new);
 	if (ret)
 		return ret;
 	mutex_lock(&ep->conn->lock);
 	if (ep->conn->session)
 		ret = -FI_EOPBADSTATE;
 	else
-		ep->source = new;
+		memcpy(&ep->source, &new, sizeof(ep->source));
 	mutex_unlock(&ep->conn->lock);
 	return ret;
 }
 
-static int kmsg_copy_name(struct kmsg_ep *ep, const struct sockaddr_storage *from, void *addr,
-			  size_t *addrlen)
+static int kmsg_copy_name(const struct sockaddr_storage *name, void *addr, size_t *addrlen)
 {
-	struct sockaddr_storage name;
-
-	mutex_lock(&ep->conn->lock);
-	name = *from;
-	mutex_unlock(&ep->conn->lock);
-	return name.ss_family ? kofi_copy_out(addr, addrlen, &name, kmsg_addr_len(&name)) :
-				-ENOTCONN;
+	return name->ss_family ? kofi_copy_out(addr, addrlen, name, kmsg_addr_len(name)) :
+				 -ENOTCONN;
 }
 
 /* The port is known when the connection is established. */
 static int kmsg_getname(struct fid *fid, void *addr, size_t *addrlen)
 {
 	struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
-	const struct sockaddr_storage *name = &ep->conn->local;
+	struct sockaddr_storage name;
 
 	mutex_lock(&ep->conn->lock);
-	if (!ep->conn->session && ep->source.ss_family)
-		name = &ep->source;
+	name = ep->conn->local;
+	if (!ep->conn->session)
+		memcpy(&name, &ep->source, sizeof(ep->source));
 	mutex_unlock(&ep->conn->lock);
-	return kmsg_copy_name(ep, name, addr, addrlen);
+	return kmsg_copy_name(&name, addr, addrlen);
 }
 
 static int kmsg_getpeer(struct fid_ep *ep_fid, void *addr, size_t *addrlen)
 {
 	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
+	struct sockaddr_storage name;
 
-	return kmsg_copy_name(ep, &ep->conn->remote, addr, addrlen);
+	mutex_lock(&ep->conn->lock);
+	name = ep->conn->remote;
+	mutex_unlock(&ep->conn->lock);
+	return kmsg_copy_name(&name, addr, addrlen);
 }
 
 static const struct fi_ops_cm kmsg_cm_ops = {
@@ -383,10 +384,10 @@ static int kmsg_getopt(struct fid *fid, int level, int optname, void *optval, si
 	const struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
 	const struct kofi_opt opts[] = {
 		{ FI_OPT_CM_DATA_SIZE, KMSG_DATA_MAX },
-		{ FI_OPT_TX_SIZE, ep->info->tx_attr->size },
-		{ FI_OPT_RX_SIZE, ep->info->rx_attr->size },
-		{ FI_OPT_MAX_MSG_SIZE, ep->info->ep_attr->max_msg_size },
-		{ FI_OPT_INJECT_MSG_SIZE, ep->info->tx_attr->inject_size },
+		{ FI_OPT_TX_SIZE, ep->tx_size },
+		{ FI_OPT_RX_SIZE, ep->rx_size },
+		{ FI_OPT_MAX_MSG_SIZE, ep->max_msg_size },
+		{ FI_OPT_INJECT_MSG_SIZE, ep->inject_size },
 	};
 
 	return kofi_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
@@ -466,6 +467,8 @@ static int kmsg_ep_enable(struct kmsg_ep *ep)
 	ep->on = lane->ep;
 	kmsg_set_state(ep, KMSG_ENABLED);
 	spin_unlock_bh(&ep->lock);
+	fi_freeinfo(ep->info);
+	ep->info = NULL;
 	return 0;
 }
 
@@ -482,26 +485,39 @@ static const struct fi_ops kmsg_ep_fid_ops = {
 	.control	= kmsg_ep_control,
 };
 
+/* FI_SHUTDOWN has no private data. */
 static int kmsg_ep_reserve(struct kmsg_ep *ep)
 {
-	const size_t len = max(sizeof(struct fi_eq_cm_entry) + KMSG_DATA_MAX,
-			       sizeof(struct fi_eq_err_entry));
+	const size_t lens[KMSG_ROOMS] = {
+		[KMSG_ROOM_RESULT]	= max(sizeof(struct fi_eq_cm_entry) + KMSG_DATA_MAX,
+					      sizeof(struct fi_eq_err_entry)),
+		[KMSG_ROOM_SHUTDOWN]	= sizeof(struct fi_eq_cm_entry),
+	};
 	int i;
 
 	for (i = 0; i < KMSG_ROOMS; i++) {
-		ep->room[i] = kofi_eq_reserve(len);
+		ep->room[i] = kofi_eq_reserve(lens[i]);
 		if (!ep->room[i])
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int kmsg_ep_source(struct kmsg_ep *ep)
+/* Take what calls need when the entry is gone. */
+static int kmsg_ep_attrs(struct kmsg_ep *ep, const struct fi_info *info)
 {
-	const struct fi_info *info = ep->info;
+	struct sockaddr_storage source = {};
+	int ret = 0;
 
-	return info->src_addr ? kmsg_addr_get(info->addr_format, info->src_addr,
-					      info->src_addrlen, &ep->source) : 0;
+	ep->max_msg_size = info->ep_attr->max_msg_size;
+	ep->tx_size = info->tx_attr->size;
+	ep->rx_size = info->rx_attr->size;
+	ep->inject_size = info->tx_attr->inject_size;
+	ep->addr_format = info->addr_format;
+	if (info->src_addr)
+		ret = kmsg_addr_get(info->addr_format, info->src_addr, info->src_addrlen, &source);
+	memcpy(&ep->source, &source, sizeof(ep->source));
+	return ret;
 }
 
 /* An endpoint for a request owns it; another one has a connection without a session. */
@@ -558,7 +574,7 @@ int kmsg_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	INIT_WORK(&new->end, kmsg_end_work);
 	new->info = fi_dupinfo(info);
 	ret = new->info ? 0 : -ENOMEM;
-	ret = ret ?: kmsg_ep_reserve(new) ?: kmsg_ep_source(new) ?:
+	ret = ret ?: kmsg_ep_reserve(new) ?: kmsg_ep_attrs(new, info) ?:
 	      kmsg_ep_own(new, info->handle);
 	if (ret)
 		kmsg_ep_free(new);

@@ -231,7 +231,12 @@ enum kmsg_room {
  * struct kmsg_ep - a connected endpoint
  * @ep_fid: the object
  * @domain: its domain
- * @info: entry that it was opened with
+ * @info: entry that it was opened with, until it is enabled: then @lane has the attributes
+ * @max_msg_size: from @info
+ * @tx_size: from @info
+ * @rx_size: from @info
+ * @inject_size: from @info
+ * @addr_format: from @info
  * @eq: event queue
  * @cq: queues, of sends and of receives
  * @flags: flags of fi_ep_bind() for @cq
@@ -239,7 +244,7 @@ enum kmsg_room {
  * @conn: the connection; has a session from the beginning if the endpoint was opened for a request,
  *	otherwise from fi_connect() on
  * @room: memory for events; under kmsg_conn.lock, or before there is a session
- * @source: address to connect from, or AF_UNSPEC
+ * @source: address to connect from, of IPv4 or IPv6, or AF_UNSPEC
  * @peer: the peer's lane, or FI_ADDR_UNSPEC; set before KMSG_CONNECTED
  * @on_lane: in kmsg_lane.eps
  * @by_tag: in kmsg_lane.tags, from fi_enable() to the end
@@ -265,13 +270,18 @@ struct kmsg_ep {
 	struct fid_ep		ep_fid;
 	struct fid_domain	*domain;
 	struct fi_info		*info;
+	size_t			max_msg_size;
+	u32			tx_size;
+	u32			rx_size;
+	u32			inject_size;
+	u32			addr_format;
 	struct fid_eq		*eq;
 	struct fid_cq		*cq[2];
 	u64			flags[2];
 	struct kmsg_lane	*lane;
 	struct kmsg_conn	*conn;
 	struct kofi_eq_event	*room[KMSG_ROOMS];
-	struct sockaddr_storage	source;
+	struct sockaddr_in6	source;
 	fi_addr_t		peer;
 	struct list_head	on_lane;
 	struct hlist_node	by_tag;

@@ -88,7 +88,7 @@ static __always_inline void kmsg_post_end(struct kmsg_ep *ep)
 /* Error of a send without a credit. A message that is too long doesn't wait for one. */
 static noinline ssize_t kmsg_starved(const struct kmsg_ep *ep, size_t len)
 {
-	return len > ep->info->ep_attr->max_msg_size ? -EMSGSIZE : -EAGAIN;
+	return len > ep->max_msg_size ? -EMSGSIZE : -EAGAIN;
 }
 
 /* Send by an expression of the lane's endpoint @on. */

@@ -5,6 +5,7 @@
  */
 #include <linux/kmod.h>
 #include <linux/sizes.h>
+#include "../../cm/msg/msg.h"
 #include "msg_test.h"
 
 #define CTX(n)	((void *)(unsigned long)(n))
@@ -678,6 +679,38 @@ static void device_gone(struct kunit *test)
 	talk(test, s);
 }
 
+/* --- memory --- */
+
+/* Bytes that the debugging of locks and work adds to a type. */
+#define DEBUG(type, plain)	(sizeof(type) - (plain))
+
+/*
+ * Memory of an endpoint when its connection is established and idle, and when locks aren't
+ * debugged: not the entry that it was opened with, nor memory for data of the peer.
+ */
+static void idle_memory(struct kunit *test)
+{
+	const size_t debug = DEBUG(spinlock_t, 4) + DEBUG(struct work_struct, 32) +
+			     DEBUG(struct delayed_work, 88);
+	struct msg_scene *s = msg_scene(test);
+	struct fid_ep *fids[2];
+	int i, j;
+
+	msg_connect(test, s);
+	fids[0] = s->client.ep;
+	fids[1] = s->server.ep;
+	for (i = 0; i < ARRAY_SIZE(fids); i++) {
+		const struct kmsg_ep *ep = container_of(fids[i], struct kmsg_ep, ep_fid);
+		size_t bytes = kmalloc_size_roundup(sizeof(*ep) - debug);
+
+		KUNIT_EXPECT_NULL(test, ep->info);
+		for (j = 0; j < KMSG_ROOMS; j++)
+			bytes += ep->room[j] ? ksize(ep->room[j]) : 0;
+		KUNIT_EXPECT_LE(test, bytes, 576);
+	}
+	talk(test, s);
+}
+
 #define ROUNDS	50
 
 /* Connections come and go, from either side, with messages under way. */
@@ -732,6 +765,7 @@ static struct kunit_case msg_cases[] = {
 	KUNIT_CASE(closes_early),
 	KUNIT_CASE(pep_closes),
 	KUNIT_CASE(device_gone),
+	KUNIT_CASE(idle_memory),
 	KUNIT_CASE(comes_and_goes),
 	{}
 };
