@@ -216,17 +216,34 @@ void kofi_match_remove(struct kofi_match *match, struct kofi_match_recv *recv)
 }
 EXPORT_SYMBOL_NS_GPL(kofi_match_remove, KOFI_PROVIDER);
 
-/* Remove a receive that is posted. In the most frequent case no other one has the same key. */
-static __always_inline void kofi_match_take(struct kofi_match *match,
-					    struct kofi_match_recv *recv)
+/*
+ * Take a receive that isn't the only one with its key: the next one takes its place. The ring has
+ * no head, and hlist has no function for that. Return: the receive.
+ */
+static noinline struct kofi_match_recv *kofi_match_take_first(struct kofi_match *match,
+							      struct kofi_match_recv *recv)
 {
-	if (likely(list_empty(&recv->link.same))) {
-		if (recv->link.src != FI_ADDR_UNSPEC)
-			match->directed--;
-		hlist_del_init(&recv->link.bucket);
-		return;
+	struct hlist_node **pprev = recv->link.bucket.pprev, *after = recv->link.bucket.next;
+	struct kofi_match_link *next = list_next_entry(&recv->link, same);
+	struct list_head *last = recv->link.same.prev;
+
+	/* One with ignored bits is in a list. */
+	if (unlikely(!pprev)) {
+		kofi_match_remove(match, recv);
+		return recv;
 	}
-	kofi_match_remove(match, recv);
+	if (recv->link.src != FI_ADDR_UNSPEC)
+		match->directed--;
+	next->bucket.next = after;
+	next->bucket.pprev = pprev;
+	*pprev = &next->bucket;
+	if (after)
+		after->pprev = &next->bucket.next;
+	next->same.prev = last;
+	last->next = &next->same;
+	INIT_HLIST_NODE(&recv->link.bucket);
+	INIT_LIST_HEAD(&recv->link.same);
+	return recv;
 }
 
 /**
@@ -266,6 +283,17 @@ static noinline struct kofi_match_msg *kofi_match_post_any(struct kofi_match *ma
 	return NULL;
 }
 
+/* Add a receive to those with the same key. Inline, unlike list_add_tail() with its checks. */
+static __always_inline void kofi_match_again(struct list_head *first, struct list_head *new)
+{
+	struct list_head *last = first->prev;
+
+	new->next = first;
+	new->prev = last;
+	last->next = new;
+	first->prev = new;
+}
+
 /**
  * kofi_match_post() - post a receive
  * @match: the endpoint's table
@@ -291,13 +319,19 @@ struct kofi_match_msg *kofi_match_post(struct kofi_match *match,
 		return kofi_match_post_any(match, bucket, recv);
 	hlist_for_each_entry(link, bucket, bucket) {
 		KOFI_MATCH_COMPARED();
-		if (link->tag == tag && link->src == src)
+		if (link->tag != tag || link->src != src)
+			continue;
+		if (link->kind != recv->link.kind)
 			return kofi_match_post_any(match, bucket, recv);
+		/* No message waits that the earlier receive would have taken. */
+		kofi_match_again(&link->same, &recv->link.same);
+		goto posted;
 	}
 	/* Nothing in the bucket has the receive's key. */
-	recv->seq = ++match->seq;
 	hlist_add_head(&recv->link.bucket, bucket);
-	if (recv->link.src != FI_ADDR_UNSPEC)
+posted:
+	recv->seq = ++match->seq;
+	if (src != FI_ADDR_UNSPEC)
 		match->directed++;
 	return NULL;
 }
@@ -325,8 +359,14 @@ struct kofi_match_recv *kofi_match_find(struct kofi_match *match, u64 what, fi_a
 	lockdep_assert_held(match->lock);
 	recv = kofi_match_find_recv(match, tag, src,
 				    what & FI_TAGGED ? KOFI_MATCH_KIND_TAGGED : 0);
-	if (recv && !recv->link.multi)
-		kofi_match_take(match, recv);
+	if (!recv || recv->link.multi)
+		return recv;
+	if (unlikely(!list_empty(&recv->link.same)))
+		return kofi_match_take_first(match, recv);
+	if (recv->link.src != FI_ADDR_UNSPEC)
+		match->directed--;
+	__hlist_del(&recv->link.bucket);
+	INIT_HLIST_NODE(&recv->link.bucket);
 	return recv;
 }
 EXPORT_SYMBOL_NS_GPL(kofi_match_find, KOFI_PROVIDER);
