@@ -28,7 +28,7 @@
  *	kmsg_ep.lock (spinlock, BH)	state, news of receives
  *	kmsg_lane.lock (spinlock, BH)	connections of a lane; taken under the provider's lock
  * Callbacks of kofi_cm take kmsg_lock and kmsg_conn.lock. Nothing waits for a callback under these.
- * Posts take no lock: they are counted in kmsg_ep.posting while they look at the state.
+ * Posts take no lock: see post.c.
  */
 #ifndef KMSG_H
 #define KMSG_H
@@ -258,11 +258,11 @@ enum kmsg_room {
  * @step: number of receives that the peer is told of at once
  * @on: the endpoint of @lane
  * @state: the state
- * @posting: number of posts that may have seen the state before its last change
+ * @posting: number of sends that may have seen the state before its last change
  * @rx_tag: tag of messages to this endpoint
  * @tx_tag: tag of messages to the peer; set before KMSG_CONNECTED
  * @posted: number of receives posted
- * @tell_at: number of @posted from which on kmsg_credit_due() is due
+ * @tell_at: number of @posted from which on kmsg_credit_due() is due: 0 in KMSG_ENDED
  * @credit: number of receives that the peer has posted, less the messages sent
  * @starved: a send was refused for lack of a receive at the peer
  */
@@ -309,12 +309,15 @@ struct kmsg_ep {
  * @ep: the endpoint
  * @state: the new state
  *
- * Posts look at it without a lock.
+ * Posts look at it without a lock, and receives that miss KMSG_ENDED look at @tell_at afterwards.
  */
 static inline void kmsg_set_state(struct kmsg_ep *ep, enum kmsg_state state)
 {
 	lockdep_assert_held(&ep->lock);
-	WRITE_ONCE(ep->state, state);
+	/* Pairs with kmsg_can_recv(). */
+	smp_store_release(&ep->state, state);
+	if (state == KMSG_ENDED)
+		WRITE_ONCE(ep->tell_at, 0);
 }
 
 /* main.c */
@@ -378,7 +381,7 @@ extern const struct kofi_req_ops kmsg_req_ops;
 void kmsg_posts_wait(struct kmsg_ep *ep);
 void kmsg_credit_init(struct kmsg_ep *ep);
 u64 kmsg_credit_take(struct kmsg_ep *ep);
-void kmsg_credit_due(struct kmsg_ep *ep);
+ssize_t kmsg_credit_due(struct kmsg_ep *ep);
 int kmsg_credit_add(struct kmsg_ep *ep, u64 posted);
 
 #endif /* KMSG_H */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Posts of connected endpoints, and credits. A post becomes a tagged one on the lane. It takes no
- * lock of the connection: it is counted while it looks at the state, so that the end can wait for
- * it, and then flush both tags.
+ * lock of the connection. A send is counted while it looks at the state, so that the end can wait
+ * for it before it flushes the tag. A receive that was posted meanwhile sees in @tell_at that the
+ * end has begun, and has the tag flushed again: nothing of it leaves this machine.
  *
  * A side sends no more messages than the peer has posted receives. The peer tells of its receives
  * by notes: several at a time as long as the ULP posts many, and at the latest after KMSG_NOTE_MS.
@@ -141,48 +142,40 @@ static ssize_t kmsg_tx(struct fid_ep *ep_fid, struct kofi_req *req)
 
 /* --- receives --- */
 
-static __always_inline bool kmsg_recv_begin(struct kmsg_ep *ep)
+static __always_inline bool kmsg_can_recv(const struct kmsg_ep *ep)
 {
-	enum kmsg_state state;
+	/* Pairs with kmsg_set_state(): the lane is set before. */
+	const enum kmsg_state state = smp_load_acquire(&ep->state);
 
-	atomic_inc(&ep->posting);
-	/* Pairs with kmsg_posts_wait(). */
-	smp_mb__after_atomic();
-	state = READ_ONCE(ep->state);
 	return likely(state != KMSG_IDLE && state != KMSG_ENDED);
 }
 
-/* Post a receive by an expression of the lane's endpoint @on. */
-#define KMSG_RECV(ep, on, post)						\
-({									\
-	ssize_t __ret;							\
-									\
-	if (unlikely(!kmsg_recv_begin(ep))) {				\
-		__ret = kmsg_no(ep);					\
-	} else {							\
-		struct fid_ep *on = (ep)->on;				\
-									\
-		__ret = (post);						\
-		if (likely(!__ret) && unlikely(atomic64_inc_return(&(ep)->posted) >=	\
-					       READ_ONCE((ep)->tell_at)))		\
-			kmsg_credit_due(ep);				\
-	}								\
-	kmsg_post_end(ep);						\
-	__ret;								\
-})
+/* Count a receive. The full barrier pairs with kmsg_posts_wait(). */
+static __always_inline ssize_t kmsg_recv_posted(struct kmsg_ep *ep)
+{
+	if (likely(atomic64_inc_return(&ep->posted) < READ_ONCE(ep->tell_at)))
+		return 0;
+	return kmsg_credit_due(ep);
+}
 
 static ssize_t kmsg_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc, fi_addr_t src,
 			 void *context)
 {
 	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
+	struct fid_ep *on;
+	ssize_t ret;
 
-	return KMSG_RECV(ep, on, on->tagged->recv(on, buf, len, NULL, FI_ADDR_UNSPEC, ep->rx_tag,
-						  0, context));
+	if (unlikely(!kmsg_can_recv(ep)))
+		return kmsg_no(ep);
+	on = ep->on;
+	ret = on->tagged->recv(on, buf, len, NULL, FI_ADDR_UNSPEC, ep->rx_tag, 0, context);
+	return unlikely(ret) ? ret : kmsg_recv_posted(ep);
 }
 
 static ssize_t kmsg_rx(struct fid_ep *ep_fid, struct kofi_req *req)
 {
 	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
+	ssize_t ret;
 
 	if (req->what != (FI_MSG | FI_RECV))
 		return -EOPNOTSUPP;
@@ -192,7 +185,10 @@ static ssize_t kmsg_rx(struct fid_ep *ep_fid, struct kofi_req *req)
 	req->addr = FI_ADDR_UNSPEC;
 	req->tag = ep->rx_tag;
 	req->ignore = 0;
-	return KMSG_RECV(ep, on, on->req->rx(on, req));
+	if (unlikely(!kmsg_can_recv(ep)))
+		return kmsg_no(ep);
+	ret = ep->on->req->rx(ep->on, req);
+	return unlikely(ret) ? ret : kmsg_recv_posted(ep);
 }
 
 const struct fi_ops_msg kmsg_msg_ops = {
@@ -213,14 +209,15 @@ const struct kofi_req_ops kmsg_req_ops = {
 };
 
 /**
- * kmsg_posts_wait() - wait for the posts that have seen an earlier state
+ * kmsg_posts_wait() - wait for the sends that have seen an earlier state
  * @ep: the endpoint, whose state has changed so that nothing else is posted
  *
- * Posts don't sleep. Whoever waits for a credit is told, because the next post fails.
+ * Posts don't sleep. A receive is either posted before the call, or finds @ep->tell_at changed.
+ * Whoever waits for a credit is told, because the next post fails.
  */
 void kmsg_posts_wait(struct kmsg_ep *ep)
 {
-	/* Pairs with kmsg_send_begin() and kmsg_recv_begin(). */
+	/* Pairs with kmsg_send_begin() and kmsg_recv_posted(). */
 	smp_mb();
 	while (atomic_read_acquire(&ep->posting))
 		usleep_range(10, 20);
@@ -228,6 +225,14 @@ void kmsg_posts_wait(struct kmsg_ep *ep)
 }
 
 /* --- credits --- */
+
+/* Have posts call kmsg_credit_due() from some number on; after the end, all of them do. */
+static void kmsg_credit_at(struct kmsg_ep *ep, s64 at)
+{
+	lockdep_assert_held(&ep->lock);
+	if (ep->state != KMSG_ENDED)
+		WRITE_ONCE(ep->tell_at, at);
+}
 
 /* Count the receives. Posts from now on call kmsg_credit_due(), until @tell_at is set again. */
 static u64 kmsg_credit_count(struct kmsg_ep *ep)
@@ -244,7 +249,7 @@ static void kmsg_credit_told(struct kmsg_ep *ep, u64 told)
 {
 	lockdep_assert_held(&ep->lock);
 	ep->told = told;
-	WRITE_ONCE(ep->tell_at, told + 1);
+	kmsg_credit_at(ep, told + 1);
 }
 
 /**
@@ -266,30 +271,34 @@ u64 kmsg_credit_take(struct kmsg_ep *ep)
 }
 
 /**
- * kmsg_credit_due() - have the peer told of receives
+ * kmsg_credit_due() - have the peer told of receives; or have them ended, if the connection has
  * @ep: the endpoint
  *
  * Context: Process or softirq context.
+ * Return: 0.
  */
-void kmsg_credit_due(struct kmsg_ep *ep)
+noinline ssize_t kmsg_credit_due(struct kmsg_ep *ep)
 {
 	u64 posted;
 
 	spin_lock_bh(&ep->lock);
 	posted = kmsg_credit_count(ep);
-	if (ep->state != KMSG_CONNECTED) {
+	if (ep->state == KMSG_ENDED) {
+		queue_work(kmsg_wq, &ep->end);
+	} else if (ep->state != KMSG_CONNECTED) {
 		/* The connection's begin looks again. */
-		WRITE_ONCE(ep->tell_at, S64_MAX);
+		kmsg_credit_at(ep, S64_MAX);
 	} else if (posted == ep->told) {
 		kmsg_credit_told(ep, posted);
 	} else if (posted - ep->told >= ep->step) {
-		WRITE_ONCE(ep->tell_at, S64_MAX);
+		kmsg_credit_at(ep, S64_MAX);
 		mod_delayed_work(kmsg_wq, &ep->note, 0);
 	} else {
-		WRITE_ONCE(ep->tell_at, ep->told + ep->step);
+		kmsg_credit_at(ep, ep->told + ep->step);
 		queue_delayed_work(kmsg_wq, &ep->note, msecs_to_jiffies(KMSG_NOTE_MS));
 	}
 	spin_unlock_bh(&ep->lock);
+	return 0;
 }
 
 /* Learn from the number of receives in a note how many to wait for. */
@@ -319,7 +328,7 @@ static void kmsg_credit_note(struct work_struct *work)
 	if (ret) {
 		spin_lock_bh(&ep->lock);
 		ep->told = told;
-		WRITE_ONCE(ep->tell_at, S64_MAX);
+		kmsg_credit_at(ep, S64_MAX);
 		spin_unlock_bh(&ep->lock);
 		/* The peer doesn't take its notes, or memory is short. */
 		if (ret == -ENOBUFS || ret == -ENOMEM)

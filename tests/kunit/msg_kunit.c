@@ -679,6 +679,47 @@ static void device_gone(struct kunit *test)
 	talk(test, s);
 }
 
+#define RACES	40
+
+/* Post receives until that isn't possible any more. */
+static void receive(struct kofi_thread *thread)
+{
+	struct msg_end *end = thread->arg;
+
+	while (!(thread->ret = fi_recv(end->ep, end->buf, 8, NULL, 0, CTX(1))) ||
+	       thread->ret == -EAGAIN) {
+		end->posted += !thread->ret;
+		cond_resched();
+	}
+}
+
+/* Each receive that was posted while the connection ended has its completion. */
+static void receives_race(struct kunit *test)
+{
+	struct msg_scene *s = msg_scene(test);
+	struct kofi_thread thread;
+	struct msg_comp comp;
+	size_t i, done;
+
+	for (i = 0; i < RACES; i++) {
+		msg_connect(test, s);
+		s->server.posted = 0;
+		kofi_thread_start(test, &thread, receive, &s->server);
+		usleep_range(100, 100 + 50 * i);
+		KUNIT_EXPECT_EQ(test, fi_shutdown(i % 2 ? s->server.ep : s->client.ep, 0), 0);
+		for (done = 0; !completion_done(&thread.done); )
+			done += msg_read(&s->server, &comp) > 0;
+		kofi_thread_join(test, &thread);
+		KUNIT_EXPECT_EQ(test, thread.ret, -ENOTCONN);
+		while (done < s->server.posted && kofi_soon(msg_read(&s->server, &comp) > 0))
+			done++;
+		KUNIT_EXPECT_EQ(test, done, s->server.posted);
+		MSG_CLOSE(s->client.ep);
+		MSG_CLOSE(s->server.ep);
+		KUNIT_EXPECT_EQ(test, msg_read(&s->server, &comp), 0);
+	}
+}
+
 /* --- memory --- */
 
 /* Bytes that the debugging of locks and work adds to a type. */
@@ -765,6 +806,7 @@ static struct kunit_case msg_cases[] = {
 	KUNIT_CASE(closes_early),
 	KUNIT_CASE(pep_closes),
 	KUNIT_CASE(device_gone),
+	KUNIT_CASE(receives_race),
 	KUNIT_CASE(idle_memory),
 	KUNIT_CASE(comes_and_goes),
 	{}

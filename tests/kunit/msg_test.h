@@ -31,12 +31,14 @@
  * @eq: event queue
  * @cq: completion queue
  * @buf: memory for messages
+ * @posted: number of receives, for a test
  */
 struct msg_end {
 	struct fid_ep	*ep;
 	struct fid_eq	*eq;
 	struct fid_cq	*cq;
 	u8		*buf;
+	size_t		posted;
 };
 
 /**
