@@ -9,6 +9,7 @@
 #ifndef KOFI_ARITH_H
 #define KOFI_ARITH_H
 
+#include <linux/atomic.h>
 #include <kofi/atomic.h>
 
 struct kofi_iocs;
@@ -48,5 +49,26 @@ bool kofi_arith_usable(u32 datatype);
 int kofi_arith_query(u32 datatype, u32 op, u64 flags, size_t bytes, struct fi_atomic_attr *attr);
 void kofi_arith(u32 datatype, u32 op, struct page *page, unsigned int off, const void *operand,
 		const void *comparand, void *result, size_t n);
+
+/**
+ * kofi_arith_add() - add to an integer of 64 bits
+ * @at: the integer, aligned to 8 bytes
+ * @operand: the number to add
+ *
+ * This is what kofi_arith() does for FI_SUM and one FI_INT64 or FI_UINT64.
+ *
+ * Context: Any.
+ * Return: the old value.
+ */
+static inline u64 kofi_arith_add(u64 *at, u64 operand)
+{
+	u64 old = READ_ONCE(*at);
+
+	if (unlikely(!operand))
+		return old;
+	while (unlikely(!try_cmpxchg(at, &old, old + operand)))
+		;
+	return old;
+}
 
 #endif /* KOFI_ARITH_H */

@@ -431,6 +431,39 @@ ssize_t kofi_req_writedata(struct fid_ep *ep, const void *buf, size_t len, void 
 			   fi_addr_t dest, u64 addr, u64 key, void *context);
 ssize_t kofi_req_inject_writedata(struct fid_ep *ep, const void *buf, size_t len, u64 data,
 				  fi_addr_t dest, u64 addr, u64 key);
+ssize_t kofi_req_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+			fi_addr_t dest_addr, u64 addr, u64 key, enum fi_datatype datatype,
+			enum fi_op op, void *context);
+ssize_t kofi_req_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+			 fi_addr_t dest_addr, u64 addr, u64 key, enum fi_datatype datatype,
+			 enum fi_op op, void *context);
+ssize_t kofi_req_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, u64 flags);
+ssize_t kofi_req_inject_atomic(struct fid_ep *ep, const void *buf, size_t count,
+			       fi_addr_t dest_addr, u64 addr, u64 key, enum fi_datatype datatype,
+			       enum fi_op op);
+ssize_t kofi_req_fetch_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+			      void *result, void *result_desc, fi_addr_t dest_addr, u64 addr,
+			      u64 key, enum fi_datatype datatype, enum fi_op op, void *context);
+ssize_t kofi_req_fetch_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
+			       size_t count, struct fi_ioc *resultv, void **result_desc,
+			       size_t result_count, fi_addr_t dest_addr, u64 addr, u64 key,
+			       enum fi_datatype datatype, enum fi_op op, void *context);
+ssize_t kofi_req_fetch_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+				 struct fi_ioc *resultv, void **result_desc, size_t result_count,
+				 u64 flags);
+ssize_t kofi_req_compare_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+				const void *compare, void *compare_desc, void *result,
+				void *result_desc, fi_addr_t dest_addr, u64 addr, u64 key,
+				enum fi_datatype datatype, enum fi_op op, void *context);
+ssize_t kofi_req_compare_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
+				 size_t count, const struct fi_ioc *comparev, void **compare_desc,
+				 size_t compare_count, struct fi_ioc *resultv, void **result_desc,
+				 size_t result_count, fi_addr_t dest_addr, u64 addr, u64 key,
+				 enum fi_datatype datatype, enum fi_op op, void *context);
+ssize_t kofi_req_compare_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+				   const struct fi_ioc *comparev, void **compare_desc,
+				   size_t compare_count, struct fi_ioc *resultv,
+				   void **result_desc, size_t result_count, u64 flags);
 
 extern const struct fi_ops_msg kofi_req_msg_ops;
 extern const struct fi_ops_tagged kofi_req_tagged_ops;

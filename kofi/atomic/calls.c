@@ -50,32 +50,34 @@ static ssize_t kofi_atomic_plain(struct fid_ep *ep, struct kofi_atomic_req *areq
 		.rma = msg->rma_iov, .rma_count = msg->rma_iov_count,	\
 		.operand = IOCS(msg->msg_iov, msg->desc, msg->iov_count), ##__VA_ARGS__ })
 
-static ssize_t kofi_atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
-				  size_t count, fi_addr_t dest_addr, u64 addr, u64 key,
-				  enum fi_datatype datatype, enum fi_op op, void *context)
+ssize_t kofi_req_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count,
+			 fi_addr_t dest_addr, u64 addr, u64 key, enum fi_datatype datatype,
+			 enum fi_op op, void *context)
 {
 	return kofi_atomic_plain(ep, REQ(FI_WRITE, .operand = IOCS(iov, desc, count)),
 				 kofi_ioc_count(iov, count), addr, key);
 }
+EXPORT_SYMBOL_NS_GPL(kofi_req_atomicv, KOFI_PROVIDER);
 
-static ssize_t kofi_atomic_write(struct fid_ep *ep, const void *buf, size_t count, void *desc,
-				 fi_addr_t dest_addr, u64 addr, u64 key,
-				 enum fi_datatype datatype, enum fi_op op, void *context)
+ssize_t kofi_req_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+			fi_addr_t dest_addr, u64 addr, u64 key, enum fi_datatype datatype,
+			enum fi_op op, void *context)
 {
 	const struct fi_ioc ioc = { (void *)buf, count };
 
-	return kofi_atomic_writev(ep, &ioc, &desc, 1, dest_addr, addr, key, datatype, op, context);
+	return kofi_req_atomicv(ep, &ioc, &desc, 1, dest_addr, addr, key, datatype, op, context);
 }
+EXPORT_SYMBOL_NS_GPL(kofi_req_atomic, KOFI_PROVIDER);
 
-static ssize_t kofi_atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
-				    u64 flags)
+ssize_t kofi_req_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, u64 flags)
 {
 	return kofi_atomic_post(ep, MSG(FI_WRITE));
 }
+EXPORT_SYMBOL_NS_GPL(kofi_req_atomicmsg, KOFI_PROVIDER);
 
-static ssize_t kofi_atomic_inject(struct fid_ep *ep, const void *buf, size_t count,
-				  fi_addr_t dest_addr, u64 addr, u64 key,
-				  enum fi_datatype datatype, enum fi_op op)
+ssize_t kofi_req_inject_atomic(struct fid_ep *ep, const void *buf, size_t count,
+			       fi_addr_t dest_addr, u64 addr, u64 key, enum fi_datatype datatype,
+			       enum fi_op op)
 {
 	const struct fi_ioc ioc = { (void *)buf, count };
 	struct kofi_atomic_req areq = {
@@ -86,46 +88,46 @@ static ssize_t kofi_atomic_inject(struct fid_ep *ep, const void *buf, size_t cou
 
 	return kofi_atomic_plain(ep, &areq, count, addr, key);
 }
+EXPORT_SYMBOL_NS_GPL(kofi_req_inject_atomic, KOFI_PROVIDER);
 
 /* An atomic read needs no operands, so the old values determine the number of elements. */
-static ssize_t kofi_atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
-				      size_t count, struct fi_ioc *resultv, void **result_desc,
-				      size_t result_count, fi_addr_t dest_addr, u64 addr,
-				      u64 key, enum fi_datatype datatype, enum fi_op op,
-				      void *context)
+ssize_t kofi_req_fetch_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
+			       size_t count, struct fi_ioc *resultv, void **result_desc,
+			       size_t result_count, fi_addr_t dest_addr, u64 addr, u64 key,
+			       enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	return kofi_atomic_plain(ep, REQ(FI_READ, .operand = IOCS(iov, desc, count),
 					 .result = IOCS(resultv, result_desc, result_count)),
 				 kofi_ioc_count(resultv, result_count), addr, key);
 }
+EXPORT_SYMBOL_NS_GPL(kofi_req_fetch_atomicv, KOFI_PROVIDER);
 
-static ssize_t kofi_atomic_readwrite(struct fid_ep *ep, const void *buf, size_t count,
-				     void *desc, void *result, void *result_desc,
-				     fi_addr_t dest_addr, u64 addr, u64 key,
-				     enum fi_datatype datatype, enum fi_op op, void *context)
+ssize_t kofi_req_fetch_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+			      void *result, void *result_desc, fi_addr_t dest_addr, u64 addr,
+			      u64 key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	const struct fi_ioc ioc = { (void *)buf, count };
 	struct fi_ioc res = { result, count };
 
-	return kofi_atomic_readwritev(ep, &ioc, &desc, 1, &res, &result_desc, 1, dest_addr, addr,
+	return kofi_req_fetch_atomicv(ep, &ioc, &desc, 1, &res, &result_desc, 1, dest_addr, addr,
 				      key, datatype, op, context);
 }
+EXPORT_SYMBOL_NS_GPL(kofi_req_fetch_atomic, KOFI_PROVIDER);
 
-static ssize_t kofi_atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
-					struct fi_ioc *resultv, void **result_desc,
-					size_t result_count, u64 flags)
+ssize_t kofi_req_fetch_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+				 struct fi_ioc *resultv, void **result_desc, size_t result_count,
+				 u64 flags)
 {
 	return kofi_atomic_post(ep, MSG(FI_READ,
 					.result = IOCS(resultv, result_desc, result_count)));
 }
+EXPORT_SYMBOL_NS_GPL(kofi_req_fetch_atomicmsg, KOFI_PROVIDER);
 
-static ssize_t kofi_atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
-				      size_t count, const struct fi_ioc *comparev,
-				      void **compare_desc, size_t compare_count,
-				      struct fi_ioc *resultv, void **result_desc,
-				      size_t result_count, fi_addr_t dest_addr, u64 addr,
-				      u64 key, enum fi_datatype datatype, enum fi_op op,
-				      void *context)
+ssize_t kofi_req_compare_atomicv(struct fid_ep *ep, const struct fi_ioc *iov, void **desc,
+				 size_t count, const struct fi_ioc *comparev, void **compare_desc,
+				 size_t compare_count, struct fi_ioc *resultv, void **result_desc,
+				 size_t result_count, fi_addr_t dest_addr, u64 addr, u64 key,
+				 enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	return kofi_atomic_plain(ep, REQ(FI_READ, .operand = IOCS(iov, desc, count),
 					 .comparand = IOCS(comparev, compare_desc, compare_count),
@@ -133,42 +135,44 @@ static ssize_t kofi_atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *io
 					 .result = IOCS(resultv, result_desc, result_count)),
 				 kofi_ioc_count(iov, count), addr, key);
 }
+EXPORT_SYMBOL_NS_GPL(kofi_req_compare_atomicv, KOFI_PROVIDER);
 
-static ssize_t kofi_atomic_compwrite(struct fid_ep *ep, const void *buf, size_t count,
-				     void *desc, const void *compare, void *compare_desc,
-				     void *result, void *result_desc, fi_addr_t dest_addr,
-				     u64 addr, u64 key, enum fi_datatype datatype,
-				     enum fi_op op, void *context)
+ssize_t kofi_req_compare_atomic(struct fid_ep *ep, const void *buf, size_t count, void *desc,
+				const void *compare, void *compare_desc, void *result,
+				void *result_desc, fi_addr_t dest_addr, u64 addr, u64 key,
+				enum fi_datatype datatype, enum fi_op op, void *context)
 {
 	const struct fi_ioc ioc = { (void *)buf, count }, cmp = { (void *)compare, count };
 	struct fi_ioc res = { result, count };
 
-	return kofi_atomic_compwritev(ep, &ioc, &desc, 1, &cmp, &compare_desc, 1, &res,
-				      &result_desc, 1, dest_addr, addr, key, datatype, op,
-				      context);
+	return kofi_req_compare_atomicv(ep, &ioc, &desc, 1, &cmp, &compare_desc, 1, &res,
+					&result_desc, 1, dest_addr, addr, key, datatype, op,
+					context);
 }
+EXPORT_SYMBOL_NS_GPL(kofi_req_compare_atomic, KOFI_PROVIDER);
 
-static ssize_t kofi_atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
-					const struct fi_ioc *comparev, void **compare_desc,
-					size_t compare_count, struct fi_ioc *resultv,
-					void **result_desc, size_t result_count, u64 flags)
+ssize_t kofi_req_compare_atomicmsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
+				   const struct fi_ioc *comparev, void **compare_desc,
+				   size_t compare_count, struct fi_ioc *resultv,
+				   void **result_desc, size_t result_count, u64 flags)
 {
 	return kofi_atomic_post(ep, MSG(FI_READ, .compare = true,
 					.comparand = IOCS(comparev, compare_desc, compare_count),
 					.result = IOCS(resultv, result_desc, result_count)));
 }
+EXPORT_SYMBOL_NS_GPL(kofi_req_compare_atomicmsg, KOFI_PROVIDER);
 
 const struct fi_ops_atomic kofi_req_atomic_ops = {
-	.write		= kofi_atomic_write,
-	.writev		= kofi_atomic_writev,
-	.writemsg	= kofi_atomic_writemsg,
-	.inject		= kofi_atomic_inject,
-	.readwrite	= kofi_atomic_readwrite,
-	.readwritev	= kofi_atomic_readwritev,
-	.readwritemsg	= kofi_atomic_readwritemsg,
-	.compwrite	= kofi_atomic_compwrite,
-	.compwritev	= kofi_atomic_compwritev,
-	.compwritemsg	= kofi_atomic_compwritemsg,
+	.write		= kofi_req_atomic,
+	.writev		= kofi_req_atomicv,
+	.writemsg	= kofi_req_atomicmsg,
+	.inject		= kofi_req_inject_atomic,
+	.readwrite	= kofi_req_fetch_atomic,
+	.readwritev	= kofi_req_fetch_atomicv,
+	.readwritemsg	= kofi_req_fetch_atomicmsg,
+	.compwrite	= kofi_req_compare_atomic,
+	.compwritev	= kofi_req_compare_atomicv,
+	.compwritemsg	= kofi_req_compare_atomicmsg,
 };
 EXPORT_SYMBOL_NS_GPL(kofi_req_atomic_ops, KOFI_PROVIDER);
 

@@ -426,6 +426,7 @@ struct racer {
 	const struct type	*type;
 	u8			*mem;
 	bool			plain;	/* uses the kernel's own atomic operations */
+	bool			adds;	/* uses kofi_arith_add() */
 	struct kofi_thread	thread;
 };
 
@@ -438,7 +439,9 @@ static void race(struct kofi_thread *thread)
 
 	store(t, one, (struct num) { 1, 0 });
 	for (i = 0; i < ROUNDS; i++) {
-		if (!racer->plain)
+		if (racer->adds)
+			kofi_arith_add((u64 *)racer->mem, 1);
+		else if (!racer->plain)
 			kofi_arith(t->type, FI_SUM, virt_to_page(racer->mem), 0, one, NULL, NULL,
 				   1);
 		else if (t->size == 4)
@@ -466,7 +469,8 @@ static void arith_race(struct kunit *test)
 		return;
 	}
 	for (i = 0; i < TASKS; i++) {
-		racers[i] = (struct racer) { t, s->mem, plain && i % 2 };
+		racers[i] = (struct racer) { t, s->mem, plain && i % 2,
+					     plain && t->size == 8 && i % 4 == 2 };
 		kofi_thread_start(test, &racers[i].thread, race, &racers[i]);
 	}
 	for (i = 0; i < TASKS; i++)
@@ -489,6 +493,29 @@ static void arith_read_only(struct kunit *test)
 	memset(got, 0, sizeof(got));
 	kofi_arith(FI_UINT128, FI_ATOMIC_READ, page, offset_in_page(constant), NULL, NULL, got, 1);
 	KUNIT_EXPECT_MEMEQ(test, got, constant, sizeof(got));
+}
+
+/* The function for the most frequent operation does what the general one does. */
+static void arith_add(struct kunit *test)
+{
+	static const u64 numbers[] = { 0, 1, 2, S64_MAX, S64_MIN, U64_MAX - 1, U64_MAX };
+	struct scene *s = scene_new(test);
+	u64 *at = (u64 *)s->mem, want, old;
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(numbers); i++) {
+		for (j = 0; j < ARRAY_SIZE(numbers); j++) {
+			*at = numbers[i];
+			kofi_arith(FI_INT64, FI_SUM, virt_to_page(at), 0, &numbers[j], NULL, &old,
+				   1);
+			want = *at;
+			*at = numbers[i];
+			KUNIT_EXPECT_EQ(test, kofi_arith_add(at, numbers[j]), old);
+			KUNIT_EXPECT_EQ(test, *at, want);
+		}
+	}
+	/* An integer that keeps its value isn't written. */
+	KUNIT_EXPECT_EQ(test, kofi_arith_add((u64 *)constant, 0), constant[0]);
 }
 
 /* Within another use of the FPU, as in a softirq that interrupts it, there is no second one. */
@@ -517,6 +544,7 @@ static struct kunit_case arith_cases[] = {
 	KUNIT_CASE(arith_vectors),
 	KUNIT_CASE_PARAM(arith_race, type_gen_params),
 	KUNIT_CASE(arith_read_only),
+	KUNIT_CASE(arith_add),
 	{}
 };
 
