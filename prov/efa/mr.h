@@ -224,6 +224,8 @@ enum kefa_fault kefa_mr_read(struct kefa_domain *dom, const struct kefa_named *m
 
 enum kefa_fault kefa_mr_atomic(struct kefa_domain *dom, const struct kefa_named *mem, u64 access,
 			       struct kefa_arith *arith);
+enum kefa_fault kefa_mr_fetch_once(struct kefa_domain *dom, const struct kefa_named *mem,
+				   struct kefa_arith *arith);
 enum kefa_fault kefa_mr_reach(struct kefa_domain *dom, const struct kefa_named *mem, u64 access,
 			      u64 off, u32 len, struct kefa_seg *seg, struct kefa_mr **found);
 void kefa_mr_unreach(struct kefa_mr *mr);

@@ -367,6 +367,70 @@ enum kefa_fault kefa_mr_atomic(struct kefa_domain *dom, const struct kefa_named 
 	return fault;
 }
 
+/* Return: whether an operation adds to one integer of 64 bits, which most fetches do. */
+static __always_inline bool kefa_mr_adds(const struct kefa_arith *arith, size_t len)
+{
+	return len == sizeof(u64) && arith->op == FI_SUM &&
+	       (arith->datatype == FI_UINT64 || arith->datatype == FI_INT64);
+}
+
+/* Add to one integer, under kefa_mr.cpu. Return: false if it isn't aligned in memory. */
+static __always_inline bool kefa_mr_add(const struct kefa_mr *mr, u64 off,
+					const struct kefa_arith *arith)
+{
+	const unsigned int i = kefa_mr_entry(mr, off);
+	const phys_addr_t phys = sg_phys(&mr->sg[i]) + (i ? off - mr->ends[i - 1] : off);
+	u64 operand, old;
+	void *page;
+
+	/* If it is aligned, it is in one page. */
+	if (unlikely(!IS_ALIGNED(phys, sizeof(u64))))
+		return false;
+	memcpy(&operand, arith->operand, sizeof(operand));
+	page = kmap_local_page(pfn_to_page(PHYS_PFN(phys)));
+	old = kofi_arith_add(page + offset_in_page(phys), operand);
+	kunmap_local(page);
+	memcpy(arith->result, &old, sizeof(old));
+	return true;
+}
+
+/**
+ * kefa_mr_fetch_once() - check memory, carry out an operation on it, and get the old values
+ * @dom: the domain
+ * @mem: the memory, more than 0 bytes
+ * @arith: the operation, which exists, with operands and a result; its pointers may advance
+ *
+ * Context: Process or softirq context, with BH off; doesn't sleep.
+ * Return: KEFA_FAULT_NONE, or why nothing was done: the peer may not read and write the memory, or
+ * the elements aren't aligned.
+ */
+enum kefa_fault kefa_mr_fetch_once(struct kefa_domain *dom, const struct kefa_named *mem,
+				   struct kefa_arith *arith)
+{
+	enum kefa_fault fault = KEFA_FAULT_KEY;
+	struct kefa_mr *mr;
+	bool aligned;
+	u64 off;
+
+	rcu_read_lock();
+	mr = kefa_mr_by_key(dom, mem->key);
+	if (likely(mr)) {
+		read_lock(&mr->cpu);
+		fault = kefa_mr_judge(mr, mem, FI_REMOTE_READ | FI_REMOTE_WRITE);
+		if (likely(!fault)) {
+			off = mem->addr - mr->mr_fid.base_addr;
+			aligned = likely(kefa_mr_adds(arith, mem->len)) ?
+				  kefa_mr_add(mr, off, arith) :
+				  kefa_mr_calculate(mr, off, mem->len, arith);
+			if (unlikely(!aligned))
+				fault = KEFA_FAULT_RANGE;
+		}
+		read_unlock(&mr->cpu);
+	}
+	rcu_read_unlock();
+	return fault;
+}
+
 /* Get the DMA address of the byte at @off, which the device reaches with up to @len bytes. */
 static dma_addr_t kefa_mr_dma(const struct kefa_mr *mr, unsigned int entry, u64 off, u64 in,
 			      u32 *len)

@@ -114,6 +114,28 @@ static void check_far(const struct kefa_pkt *pkt, enum kefa_bad bad, const u8 *i
 		assert(f.recv_id == pkt->recv_id && pkt->recv_length >= f.len);
 }
 
+static void check_fetch(const struct kefa_pkt *pkt, enum kefa_bad bad, const u8 *in, size_t len)
+{
+	const struct kefa_atomrsp_hdr *rsp = kefa_atomrsp_parse(in, len);
+	struct kefa_fetch f;
+
+	if (rsp) {
+		assert(!bad && pkt->row->type == KEFA_ATOMRSP_PKT && pkt->has_connid);
+		assert(le32_to_cpu(rsp->recv_id) == pkt->recv_id);
+		assert(le32_to_cpu(rsp->connid) == pkt->connid);
+		assert((const void *)(rsp + 1) == pkt->data && pkt->data_len);
+	}
+	if (!kefa_fetch_parse(in, len, &f))
+		return;
+	assert(!rsp && !bad && !pkt->raw && pkt->has_connid && f.far.connid == pkt->connid);
+	assert(pkt->row->type == KEFA_FETCH_RTA_PKT && f.msg_id == pkt->msg_id);
+	assert(f.datatype == pkt->atomic_datatype && f.op == pkt->atomic_op);
+	assert(pkt->rma_iov_count == 1 && f.far.addr == le64_to_cpu(pkt->rma_iov->addr));
+	assert(f.far.key == le64_to_cpu(pkt->rma_iov->key) && f.far.recv_id == pkt->recv_id);
+	assert(f.far.len && f.far.len == pkt->msg_length && f.far.len == pkt->data_len);
+	assert(f.far.data == pkt->data);
+}
+
 static void parse(const u8 *in, size_t len)
 {
 	static u8 copy[ROOM], out[ROOM];
@@ -126,6 +148,7 @@ static void parse(const u8 *in, size_t len)
 	check_part(&pkt, bad, in, len);
 	check_read(&pkt, bad, in, len);
 	check_far(&pkt, bad, in, len);
+	check_fetch(&pkt, bad, in, len);
 	if (bad) {
 		assert(*kefa_bad_text(bad));
 		passed[KEFA_PKT_TYPES + bad]++;

@@ -4,8 +4,10 @@
  * which the call takes if a limit is 0: the same work request and packet, the same completion.
  */
 #include <linux/mm.h>
+#include <kofi/arith.h>
 #include "crew.h"
 #include "efa_rdm_far.h"
+#include "../../prov/efa/rdm/atomic.h"
 #include "../../prov/efa/rdm/fast_far.h"
 
 #define BYTES	1000
@@ -22,6 +24,7 @@ static void take_path(struct far *far, bool fast)
 {
 	first(far)->far_read = fast ? SIZE_MAX : 0;
 	first(far)->far_write = fast ? SIZE_MAX : 0;
+	first(far)->far_fetch = fast;
 }
 
 static ssize_t call_at(struct far *far, u8 *local, size_t len, bool read, fi_addr_t peer, u64 addr,
@@ -71,6 +74,11 @@ static void see(struct far *far, struct posted *p)
 			((struct kefa_rtr_hdr *)p->bytes)->recv_id = 0;
 		else if (p->bytes[0] == KEFA_LONGCTS_RTW_PKT)
 			((struct kefa_longcts_rtw_hdr *)p->bytes)->send_id = 0;
+		else if (p->bytes[0] == KEFA_FETCH_RTA_PKT)
+			((struct kefa_rta_hdr *)p->bytes)->id = 0;
+		/* So does its number. */
+		if (p->bytes[0] == KEFA_FETCH_RTA_PKT)
+			((struct kefa_rta_hdr *)p->bytes)->msg_id = 0;
 		return;
 	}
 	p->raddr = wr->raddr;
@@ -148,6 +156,224 @@ static void fast_far_calls(struct kunit *test)
 		rdm_expect_whole(test, far->pair);
 		far_end(far);
 	}
+}
+
+/* --- fetches --- */
+
+static void expect_fetched(struct far *far)
+{
+	const struct rdm_comp comp = rdm_read(&far->pair->end[0]);
+
+	KUNIT_EXPECT_EQ(far->test, comp.ret, 1);
+	KUNIT_EXPECT_EQ(far->test, comp.entry.flags, FI_ATOMIC | FI_READ);
+}
+
+static ssize_t fetch(struct far *far, u64 off, size_t n, u32 type, u32 op)
+{
+	const struct fi_rma_iov rma = far_piece(far, off, 8 * n);
+
+	return fi_fetch_atomic(far->pair->end[0].ep, far->pair->out, n, NULL, far->pair->out + 2048,
+			       NULL, far->pair->end[0].peer, rma.addr, rma.key, type, op,
+			       (void *)4);
+}
+
+/* Both paths post the same, complete with the same, and change and return the same elements. */
+static void compare_fetch(struct far *far, size_t n, u32 type, u32 op)
+{
+	struct posted *p = kunit_kzalloc(far->test, 2 * sizeof(*p), GFP_KERNEL);
+	u8 *old = far->pair->out + 2048, *at = far->mem + PAGE_SIZE - 8;
+	const size_t len = n * kofi_arith_size(type);
+	struct kunit *test = far->test;
+	u8 was[128], is[128];
+	int fast;
+
+	KUNIT_ASSERT_NOT_NULL(test, p);
+	for (fast = 0; fast < 2; fast++) {
+		take_path(far, fast);
+		efa_fill(at, sizeof(was), 3);
+		efa_fill(far->pair->out, sizeof(was), 9);
+		memset(old, 0xa5, sizeof(was));
+		memcpy(was, at, sizeof(was));
+		KUNIT_EXPECT_EQ(test, fetch(far, PAGE_SIZE - 8, n, type, op), 0);
+		see(far, &p[fast]);
+		rdm_run(far->pair);
+		p[fast].comp = rdm_read(&far->pair->end[0]);
+		KUNIT_EXPECT_EQ(test, p[fast].comp.ret, 1);
+		KUNIT_EXPECT_MEMEQ(test, old, was, len);
+		KUNIT_EXPECT_NULL(test, memchr_inv(old + len, 0xa5, sizeof(was) - len));
+		if (fast)
+			KUNIT_EXPECT_MEMEQ(test, at, is, sizeof(is));
+		memcpy(is, at, sizeof(is));
+		KUNIT_EXPECT_MEMEQ(test, is + len, was + len, sizeof(was) - len);
+	}
+	KUNIT_EXPECT_EQ_MSG(test, memcmp(&p[0], &p[1], offsetof(struct posted, comp)), 0,
+			    "%zu of type %u, operation %u", n, type, op);
+	KUNIT_EXPECT_EQ(test, memcmp(&p[0].comp.entry, &p[1].comp.entry, sizeof(p->comp.entry)), 0);
+	kunit_kfree(test, p);
+}
+
+static void fast_far_fetch(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	u32 type, op;
+
+	for (type = FI_INT8; type <= FI_UINT64; type++)
+		for (op = FI_MIN; op <= FI_BXOR; op++)
+			compare_fetch(far, op % 3 + 1, type, op);
+	compare_fetch(far, 8, FI_UINT64, FI_SUM);
+	/* Too many for the fast path, and an operation that it hasn't got. */
+	compare_fetch(far, 9, FI_UINT64, FI_SUM);
+	compare_fetch(far, 3, FI_INT16, FI_ATOMIC_WRITE);
+	KUNIT_EXPECT_EQ(test, fetch(far, 4, 1, FI_UINT64, FI_SUM), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fetch(far, 8, 0, FI_UINT64, FI_SUM), -EINVAL);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* Properties of a fetch that differ from those of the usual one. */
+struct fetch_case {
+	const char	*desc;
+	bool		no_operand;
+	bool		no_result;
+	s64		shift;		/* of the address */
+	u64		addr;		/* instead of one in the region */
+	size_t		n;		/* elements, instead of 1 */
+	u32		type;		/* instead of FI_UINT64 */
+	u32		op;		/* instead of FI_SUM */
+	bool		fast;
+	ssize_t		ret;
+};
+
+static const struct fetch_case fetch_cases[] = {
+	{ "usual", .fast = true },
+	{ "maximum", .op = FI_MAX, .fast = true },
+	{ "no operands", .no_operand = true, .ret = -EINVAL },
+	{ "no result", .no_result = true, .ret = -EINVAL },
+	{ "not aligned", .shift = 4, .ret = -EINVAL },
+	{ "aligned for its type", .shift = 4, .type = FI_UINT32, .fast = true },
+	{ "as many as fit", .n = 8, .fast = true },
+	{ "more", .n = 9 },
+	{ "many bytes", .n = 65, .type = FI_UINT8 },
+	{ "no number fits", .n = SIZE_MAX, .ret = -EINVAL },
+	{ "length wraps to 8", .n = (SIZE_MAX >> 3) + 2, .ret = -EINVAL },
+	{ "beyond all addresses", .addr = U64_MAX - 7, .ret = -EINVAL },
+	{ "unknown type", .type = U32_MAX, .ret = -EOPNOTSUPP },
+	{ "unknown operation", .op = U32_MAX, .ret = -EOPNOTSUPP },
+	{ "an operation of compares", .op = FI_CSWAP, .ret = -EOPNOTSUPP },
+	{ "without operands", .op = FI_ATOMIC_READ },
+};
+
+/* Complete the fetch of a case. */
+static void settle(struct far *far)
+{
+	struct kefa_rpeer *peer = far_peer(&far->pair->end[0]);
+
+	spin_lock_bh(&first(far)->ep.lock);
+	kefa_rdm_todo(first(far), peer);
+	kefa_rdm_pump(first(far));
+	spin_unlock_bh(&first(far)->ep.lock);
+	rdm_run(far->pair);
+	expect_fetched(far);
+}
+
+/*
+ * Return: the result of a call. Only the slow path stores the number of pieces of the peer's memory
+ * in the operation.
+ */
+static ssize_t fetch_as(struct far *far, const struct fetch_case *c, bool *fast)
+{
+	struct kefa_atomic *atomic = first(far)->atomics_free;
+	const struct fi_rma_iov mem = far_piece(far, 16, 128);
+	u8 *out = far->pair->out;
+	ssize_t ret;
+
+	atomic->n = 0;
+	ret = fi_fetch_atomic(far->pair->end[0].ep, c->no_operand ? NULL : out, c->n ?: 1, NULL,
+			      c->no_result ? NULL : out + 2048, NULL, far->pair->end[0].peer,
+			      c->addr ?: mem.addr + c->shift, mem.key, c->type ?: FI_UINT64,
+			      c->op ?: FI_SUM, (void *)4);
+	*fast = !ret && !atomic->n;
+	return ret;
+}
+
+static void fast_far_fetch_declined(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	unsigned int i;
+	bool fast;
+
+	for (i = 0; i < ARRAY_SIZE(fetch_cases); i++) {
+		const struct fetch_case *c = &fetch_cases[i];
+
+		KUNIT_EXPECT_EQ_MSG(test, fetch_as(far, c, &fast), c->ret, "%s", c->desc);
+		KUNIT_EXPECT_EQ_MSG(test, fast, c->fast, "%s", c->desc);
+		if (!c->ret)
+			settle(far);
+	}
+	rdm_expect_nothing(test, &far->pair->end[0]);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* A fetch to a peer with a delay, without a slot, or of an endpoint that allows none. */
+static void fast_far_fetch_busy(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct kefa_rpeer *peer = far_peer(&far->pair->end[0]);
+	bool fast;
+	int way;
+
+	for (way = 0; way < 3; way++) {
+		if (way == 0)
+			peer->backoff.waiting = true;
+		else if (way == 1)
+			first(far)->ts_nfree -= first(far)->nts - 1;
+		else
+			first(far)->far_fetch = false;
+		KUNIT_EXPECT_EQ(test, fetch_as(far, &fetch_cases[0], &fast), 0);
+		KUNIT_EXPECT_FALSE(test, fast);
+		if (way == 0)
+			peer->backoff.waiting = false;
+		else if (way == 1)
+			first(far)->ts_nfree += first(far)->nts - 1;
+		settle(far);
+	}
+	rdm_expect_whole(test, far->pair);
+}
+
+/* One that the ULP wants no completion of. */
+static void fast_far_fetch_quiet(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	u8 was[8];
+
+	memcpy(was, far->mem + 8, sizeof(was));
+	memset(far->pair->out + 2048, 0xa5, sizeof(was));
+	first(far)->tx_how = KEFA_ROP_QUIET;
+	KUNIT_EXPECT_EQ(test, fetch(far, 8, 1, FI_UINT64, FI_SUM), 0);
+	rdm_run(far->pair);
+	KUNIT_EXPECT_MEMEQ(test, far->pair->out + 2048, was, sizeof(was));
+	rdm_expect_nothing(test, &far->pair->end[0]);
+	rdm_expect_whole(test, far->pair);
+}
+
+/* The device refuses the work request of a fetch. */
+static void fast_far_fetch_doorbell(struct kunit *test)
+{
+	struct rdm_comp comp[2];
+	int fast;
+
+	for (fast = 0; fast < 2; fast++) {
+		struct far *far = far_new(test, NULL);
+
+		take_path(far, fast);
+		efake_fail(far->pair->fake, EFAKE_POST_SEND, 1, -ENOMEM);
+		KUNIT_EXPECT_EQ(test, fetch(far, 8, 1, FI_UINT64, FI_SUM), 0);
+		efake_settle_all();
+		comp[fast] = rdm_read(&far->pair->end[0]);
+		KUNIT_EXPECT_EQ(test, comp[fast].ret, -FI_EAVAIL);
+		rdm_expect_whole(test, far->pair);
+		far_end(far);
+	}
+	KUNIT_EXPECT_EQ(test, comp[0].error.err, comp[1].error.err);
 }
 
 /* Calls of other kinds take the slow path: no data, too much, memory in several pieces. */
@@ -556,6 +782,11 @@ static struct kunit_case fast_far_cases[] = {
 	KUNIT_CASE(fast_far_calls),
 	KUNIT_CASE(fast_far_longest),
 	KUNIT_CASE(fast_far_declined),
+	KUNIT_CASE(fast_far_fetch),
+	KUNIT_CASE(fast_far_fetch_declined),
+	KUNIT_CASE(fast_far_fetch_busy),
+	KUNIT_CASE(fast_far_fetch_quiet),
+	KUNIT_CASE(fast_far_fetch_doorbell),
 	KUNIT_CASE(fast_far_long_key),
 	KUNIT_CASE(fast_far_refused),
 	KUNIT_CASE(fast_far_busy),

@@ -160,21 +160,6 @@ void kefa_atomic_hold(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct k
 		rop->total += areq->rma[i].count * kofi_arith_size(areq->datatype);
 }
 
-/**
- * kefa_atomic_release() - undo kefa_atomic_hold(), when the ULP gets its completion
- * @rdm: the endpoint
- * @rop: the operation, with KEFA_ROP_ATOMIC
- *
- * Context: Under kefa_ep.lock.
- */
-void kefa_atomic_release(struct kefa_rdm *rdm, struct kefa_rop *rop)
-{
-	lockdep_assert_held(&rdm->ep.lock);
-	rop->far.atomic->next = rdm->atomics_free;
-	rdm->atomics_free = rop->far.atomic;
-	rop->far.atomic = NULL;
-}
-
 /* --- requests --- */
 
 static void kefa_atomic_iov(const struct kefa_atomic *atomic, struct kefa_rma_iov *iov)

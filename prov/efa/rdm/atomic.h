@@ -40,13 +40,27 @@ int kefa_atomics_init(struct kefa_rdm *rdm);
 void kefa_atomics_fini(struct kefa_rdm *rdm);
 int kefa_atomic_check(const struct kefa_rdm *rdm, const struct kofi_req *req);
 void kefa_atomic_hold(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kofi_req *req);
-void kefa_atomic_release(struct kefa_rdm *rdm, struct kefa_rop *rop);
 int kefa_atomic_send(struct kefa_rdm *rdm, struct kefa_rop *rop);
 
 /* rta.c */
 
 void kefa_atomic_park(struct kefa_rdm *rdm, struct kefa_ts *ts);
 int kefa_atomic_again(struct kefa_rdm *rdm, struct kefa_ts *ts);
+
+/**
+ * kefa_atomic_release() - undo kefa_atomic_hold(), when the ULP gets its completion
+ * @rdm: the endpoint
+ * @rop: the operation, with KEFA_ROP_ATOMIC
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static inline void kefa_atomic_release(struct kefa_rdm *rdm, struct kefa_rop *rop)
+{
+	lockdep_assert_held(&rdm->ep.lock);
+	rop->far.atomic->next = rdm->atomics_free;
+	rdm->atomics_free = rop->far.atomic;
+	rop->far.atomic = NULL;
+}
 
 /**
  * kefa_rop_fetches() - check for an atomic operation of the ULP that ends with an ATOMRSP

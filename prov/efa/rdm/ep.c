@@ -487,7 +487,7 @@ static int kefa_rdm_open(struct kefa_domain *dom, const struct fi_info *info, st
 	rdm->ep.ep_fid.msg = &kefa_rdm_msg_ops;
 	rdm->ep.ep_fid.tagged = &kefa_rdm_tagged_ops;
 	rdm->ep.ep_fid.rma = &kefa_rdm_rma_ops;
-	rdm->ep.ep_fid.atomic = &kofi_req_atomic_ops;
+	rdm->ep.ep_fid.atomic = &kefa_rdm_atomic_ops;
 	rdm->ep.ep_fid.req = &kefa_rdm_req_ops;
 	rdm->ep.tx.base.known = KEFA_TX_DEFAULTS;
 	rdm->ep.rx.base.known = KEFA_RX_DEFAULTS | FI_MULTI_RECV;

@@ -25,6 +25,11 @@ bool kefa_far_done(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc 
 bool kefa_far_sent(struct kefa_rdm *rdm, struct kefa_ts *ts);
 bool kefa_far_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc);
 
+/* fast_atomic.c */
+
+bool kefa_fetch_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc);
+bool kefa_atomrsp_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc);
+
 /* source.c */
 
 struct kefa_source *kefa_source_one(struct kefa_rdm *rdm, void *buf, size_t len);
@@ -257,6 +262,117 @@ static noinline bool kefa_read_slot_wanted(struct kefa_rdm *rdm, struct kefa_rpe
 static __always_inline bool kefa_read_slot_todo(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
 	return unlikely(kefa_rpeer_waits(peer)) ? kefa_read_slot_wanted(rdm, peer) : true;
+}
+
+/* --- requests and answers of fast_far.c and fast_atomic.c --- */
+
+/**
+ * kefa_far_peer() - find a peer to which a packet or work request can be posted at once
+ * @rdm: the endpoint
+ * @addr: address of the peer
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the peer, or NULL.
+ */
+static __always_inline struct kefa_rpeer *kefa_far_peer(const struct kefa_rdm *rdm, fi_addr_t addr)
+{
+	struct kefa_rpeer *peer = kefa_peers_at(&rdm->peers, addr);
+
+	if (unlikely(!peer || !kefa_shake_ready(&rdm->self, peer) || peer->owes ||
+		     peer->flags & KEFA_RPEER_APART || !list_empty(&peer->wait) ||
+		     !kefa_may_take(rdm, peer, 0)))
+		return NULL;
+	return peer;
+}
+
+/**
+ * kefa_far_wr() - add a work request to those that wait for the doorbell
+ * @rdm: the endpoint
+ * @ts: slot of the work request
+ * @nheld: number of work requests that wait, less than KEFA_HELD_MAX
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: the work request, to be filled in.
+ */
+static __always_inline struct kefa_wr *kefa_far_wr(struct kefa_rdm *rdm, struct kefa_ts *ts,
+						   unsigned int nheld)
+{
+	struct kefa_ep *ep = &rdm->ep;
+	struct kefa_wr *wr = &ep->wrs[nheld];
+
+	kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
+	ep->held[nheld] = wr;
+	return wr;
+}
+
+/**
+ * kefa_far_post() - add a packet that has its header and its data to those that wait
+ * @rdm: the endpoint
+ * @ts: slot of the packet
+ * @type: enum kefa_pkt_type
+ * @nheld: number of work requests that wait for the doorbell, less than KEFA_HELD_MAX
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_far_post(struct kefa_rdm *rdm, struct kefa_ts *ts, u8 type,
+					  unsigned int nheld)
+{
+	struct kefa_wr *wr = kefa_far_wr(rdm, ts, nheld);
+	struct kefa_rpeer *peer = ts->peer;
+	const dma_addr_t dma = ts->copy ? ts->copy->dma : ts->dma;
+
+	ts->type = type;
+	rdm->stats.sent[type]++;
+	kefa_wr_send(wr, ts->id, peer->ah->ah, kefa_rpeer_qpn(peer), kefa_rpeer_connid(peer));
+	kefa_dma_sync_for_device(rdm->ep.dma, dma, ts->len, DMA_TO_DEVICE);
+	kefa_wr_sge(wr, dma, ts->len);
+	if (ts->seg.len)
+		kefa_wr_sge(wr, ts->seg.dma, ts->seg.len);
+}
+
+/**
+ * kefa_far_tail() - write what follows the fixed header of a request for one piece of memory
+ * @rdm: the endpoint
+ * @iov: the end of the fixed header
+ * @addr: address of the memory
+ * @len: length of the memory
+ * @key: key of the memory
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: where the data goes.
+ */
+static __always_inline void *kefa_far_tail(const struct kefa_rdm *rdm, struct kefa_rma_iov *iov,
+					   u64 addr, u64 len, u64 key)
+{
+	struct kefa_req_opt_connid_hdr *opt = (void *)(iov + 1);
+
+	iov->addr = cpu_to_le64(addr);
+	iov->len = cpu_to_le64(len);
+	iov->key = cpu_to_le64(key);
+	opt->connid = cpu_to_le32(rdm->self.connid);
+	return opt + 1;
+}
+
+/**
+ * kefa_far_took() - account for a packet that was handled, and post its receive slot again
+ * @rdm: the endpoint
+ * @rs: slot of the packet
+ * @peer: the sender
+ * @type: enum kefa_pkt_type
+ * @len: length of the data
+ *
+ * Context: Under kefa_ep.lock. kefa_rx_give() is due.
+ * Return: true, for callers that end with a tail call.
+ */
+static __always_inline bool kefa_far_took(struct kefa_rdm *rdm, struct kefa_rs *rs,
+					  struct kefa_rpeer *peer, u8 type, u32 len)
+{
+	const struct kefa_eager e = { .len = len };
+
+	kefa_rs_take(rdm, rs);
+	kefa_arrived(rdm, peer, type, &e);
+	kefa_rs_again(rdm, rs);
+	return true;
 }
 
 #endif /* KEFA_RDM_FAST_H */

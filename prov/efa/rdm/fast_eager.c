@@ -293,6 +293,10 @@ static __always_inline bool kefa_other_arrived(struct kefa_rdm *rdm, struct kefa
 	case KEFA_SHORT_RTR_PKT:
 	case KEFA_READRSP_PKT:
 		return kefa_far_arrived(rdm, rs, wc);
+	case KEFA_FETCH_RTA_PKT:
+		return kefa_fetch_arrived(rdm, rs, wc);
+	case KEFA_ATOMRSP_PKT:
+		return kefa_atomrsp_arrived(rdm, rs, wc);
 	default:
 		return false;
 	}

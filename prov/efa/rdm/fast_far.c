@@ -2,7 +2,8 @@
 /*
  * The fast path of reads and writes of one piece at both ends: by the device, or by packets if all
  * data fits into one. A read or write by the device and a write by a packet use only a send slot
- * and no operation. The target of packets carries them out in the packet's handler.
+ * and no operation. The target of packets carries them out in the packet's handler. fast_atomic.c
+ * has the fast path of atomic operations.
  *
  * Anything else takes the slow path: far.c, rdma.c and target.c. Nothing changes before it is known
  * which way is taken.
@@ -37,19 +38,6 @@ struct kefa_far_call {
 	void		*context;
 };
 
-/* Return: the peer if a packet or work request can be posted to it at once, or NULL. */
-static __always_inline struct kefa_rpeer *kefa_far_peer(const struct kefa_rdm *rdm,
-							const struct kefa_far_call *c)
-{
-	struct kefa_rpeer *peer = kefa_peers_at(&rdm->peers, c->peer);
-
-	if (unlikely(!peer || !kefa_shake_ready(&rdm->self, peer) || peer->owes ||
-		     peer->flags & KEFA_RPEER_APART || !list_empty(&peer->wait) ||
-		     !kefa_may_take(rdm, peer, 0)))
-		return NULL;
-	return peer;
-}
-
 /* Take a slot that is the operation. */
 static __always_inline struct kefa_ts *kefa_far_slot(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 						     const struct kefa_far_call *c)
@@ -64,35 +52,6 @@ static __always_inline struct kefa_ts *kefa_far_slot(struct kefa_rdm *rdm, struc
 	ts->tag = 0;
 	ts->total = c->len;
 	return ts;
-}
-
-/* Add a work request to the @nheld that wait for the doorbell. There is room for it. */
-static __always_inline struct kefa_wr *kefa_far_wr(struct kefa_rdm *rdm, struct kefa_ts *ts,
-						   unsigned int nheld)
-{
-	struct kefa_ep *ep = &rdm->ep;
-	struct kefa_wr *wr = &ep->wrs[nheld];
-
-	kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
-	ep->held[nheld] = wr;
-	return wr;
-}
-
-/* Hold a packet that has its header and its data. */
-static __always_inline void kefa_far_post(struct kefa_rdm *rdm, struct kefa_ts *ts, u8 type,
-					  unsigned int nheld)
-{
-	struct kefa_wr *wr = kefa_far_wr(rdm, ts, nheld);
-	struct kefa_rpeer *peer = ts->peer;
-	const dma_addr_t dma = ts->copy ? ts->copy->dma : ts->dma;
-
-	ts->type = type;
-	rdm->stats.sent[type]++;
-	kefa_wr_send(wr, ts->id, peer->ah->ah, kefa_rpeer_qpn(peer), kefa_rpeer_connid(peer));
-	kefa_dma_sync_for_device(rdm->ep.dma, dma, ts->len, DMA_TO_DEVICE);
-	kefa_wr_sge(wr, dma, ts->len);
-	if (ts->seg.len)
-		kefa_wr_sge(wr, ts->seg.dma, ts->seg.len);
 }
 
 /* Read or write by the device. Return: false if it can't, or not by one work request. */
@@ -126,19 +85,6 @@ static __always_inline bool kefa_far_device(struct kefa_rdm *rdm, struct kefa_rp
 	return true;
 }
 
-/* Write what follows the fixed header of a request. Return: where the data goes. */
-static __always_inline void *kefa_far_tail(const struct kefa_rdm *rdm, struct kefa_rma_iov *iov,
-					   const struct kefa_far_call *c)
-{
-	struct kefa_req_opt_connid_hdr *opt = (void *)(iov + 1);
-
-	iov->addr = cpu_to_le64(c->addr);
-	iov->len = cpu_to_le64(c->len);
-	iov->key = cpu_to_le64(c->key);
-	opt->connid = cpu_to_le32(rdm->self.connid);
-	return opt + 1;
-}
-
 /* Write by a packet. */
 static __always_inline bool kefa_far_packet(struct kefa_rdm *rdm, struct kefa_rpeer *peer,
 					    const struct kefa_far_call *c, unsigned int nheld)
@@ -162,7 +108,7 @@ static __always_inline bool kefa_far_packet(struct kefa_rdm *rdm, struct kefa_rp
 	ts->whole = KEFA_WHOLE_PACKET;
 	*(__le32 *)hdr = cpu_to_le32(KEFA_EAGER_FIRST(KEFA_EAGER_RTW_PKT));
 	hdr->rma_iov_count = cpu_to_le32(1);
-	data = kefa_far_tail(rdm, hdr->rma_iov, c);
+	data = kefa_far_tail(rdm, hdr->rma_iov, c->addr, c->len, c->key);
 	ts->len = KEFA_FAR_RTW;
 	if (copies) {
 		kefa_copy_data(data, c->buf, c->len);
@@ -215,7 +161,7 @@ static __always_inline bool kefa_far_ask(struct kefa_rdm *rdm, struct kefa_rpeer
 	hdr->msg_length = cpu_to_le64(c->len);
 	hdr->recv_id = cpu_to_le32(kefa_rop_id(&rdm->rops, ts->rop));
 	hdr->recv_length = cpu_to_le32(c->len);
-	kefa_far_tail(rdm, hdr->rma_iov, c);
+	kefa_far_tail(rdm, hdr->rma_iov, c->addr, c->len, c->key);
 	ts->len = KEFA_FAR_RTR;
 	kefa_silent_arm(rdm);
 	kefa_far_post(rdm, ts, KEFA_SHORT_RTR_PKT, nheld);
@@ -236,7 +182,7 @@ static __always_inline bool kefa_far_tx(struct kefa_rdm *rdm, const struct kefa_
 		     c->key > U32_MAX || check_add_overflow(c->addr, (u64)c->len, &end) ||
 		     !ep->tx.nfree || nheld == KEFA_HELD_MAX))
 		return false;
-	peer = kefa_far_peer(rdm, c);
+	peer = kefa_far_peer(rdm, c->peer);
 	if (unlikely(!peer))
 		return false;
 	if (c->read ? kefa_shake_reads(&rdm->self, peer) :
@@ -345,8 +291,21 @@ bool kefa_far_done(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct ib_wc 
 	return true;
 }
 
+/* Return: whether a slot has the request of an operation that waits for the answer. */
+static __always_inline bool kefa_far_asked(const struct kefa_ts *ts)
+{
+	const struct kefa_rop *rop = ts->rop;
+
+	if (rop->err)
+		return false;
+	if (ts->type == KEFA_SHORT_RTR_PKT)
+		return rop->state == KEFA_ROP_DATA_RX;
+	/* One that has its answer takes the slow path, which has more to end. */
+	return rop->state == KEFA_ROP_ACK && !(rop->flags & KEFA_ROP_OVER) && !ts->copy;
+}
+
 /**
- * kefa_far_sent() - handle the delivery of a read's request, or of the data of a peer's read
+ * kefa_far_sent() - handle the delivery of the request of a read or a fetch, or of the answer
  * @rdm: the endpoint, enabled
  * @ts: slot of the packet, neither a whole message nor shared
  *
@@ -359,13 +318,16 @@ bool kefa_far_sent(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	struct kefa_rop *rop = ts->rop;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	if (unlikely(ts->seg.len || ts->type != (rop ? KEFA_SHORT_RTR_PKT : KEFA_READRSP_PKT) ||
-		     (rop && (rop->state != KEFA_ROP_DATA_RX || rop->err))))
+	if (unlikely(ts->seg.len || (rop ? !kefa_far_asked(ts) :
+					   ts->type != KEFA_READRSP_PKT &&
+					   ts->type != KEFA_ATOMRSP_PKT)))
 		return false;
 	if (!rop) {
-		kefa_target_was_read(rdm, ts->len - sizeof(struct kefa_readrsp_hdr));
+		if (ts->type == KEFA_READRSP_PKT)
+			kefa_target_was_read(rdm, ts->len - sizeof(struct kefa_readrsp_hdr));
 		kefa_target_served(ts);
 	}
+	kefa_ts_arrived(ts);
 	if (ts->copy) {
 		kefa_copy_free(&rdm->ep, ts->copy);
 		ts->copy = NULL;
@@ -392,18 +354,6 @@ static __always_inline struct kefa_rpeer *kefa_far_from(struct kefa_rdm *rdm,
 static __always_inline struct kefa_named kefa_far_named(const struct kefa_far *f)
 {
 	return (struct kefa_named) { .addr = f->addr, .len = f->len, .key = f->key };
-}
-
-/* A packet was handled: account for it, and post its receive slot again. Return: true. */
-static __always_inline bool kefa_far_took(struct kefa_rdm *rdm, struct kefa_rs *rs,
-					  struct kefa_rpeer *peer, u8 type, u32 len)
-{
-	const struct kefa_eager e = { .len = len };
-
-	kefa_rs_take(rdm, rs);
-	kefa_arrived(rdm, peer, type, &e);
-	kefa_rs_again(rdm, rs);
-	return true;
 }
 
 static bool kefa_rtw_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc)

@@ -17,6 +17,7 @@
 	(sizeof(struct kefa_rma_iov) + sizeof(struct kefa_req_opt_connid_hdr))
 #define KEFA_FAR_RTW		(sizeof(struct kefa_eager_rtw_hdr) + KEFA_FAR_TAIL)
 #define KEFA_FAR_RTR		(sizeof(struct kefa_rtr_hdr) + KEFA_FAR_TAIL)
+#define KEFA_FAR_RTA		(sizeof(struct kefa_rta_hdr) + KEFA_FAR_TAIL)
 
 /**
  * struct kefa_far - contents of a request
@@ -114,6 +115,73 @@ static __always_inline const struct kefa_readrsp_hdr *kefa_readrsp_parse(const v
 
 	if (len <= sizeof(*hdr) ||
 	    le32_to_cpu(*(const __le32 *)buf) != KEFA_EAGER_FIRST(KEFA_READRSP_PKT))
+		return NULL;
+	memcpy(&data, &hdr->seg_length, sizeof(data));
+	return le64_to_cpu(data) == len - sizeof(*hdr) ? hdr : NULL;
+}
+
+/* --- atomic operations --- */
+
+/* Flag that repeats the type. */
+#define KEFA_FETCH_HINT		((u32)KEFA_REQ_ATOMIC << 16)
+
+/**
+ * struct kefa_fetch - contents of a FETCH_RTA packet
+ * @far: contents that it has in common with other requests
+ * @msg_id: number of the operation
+ * @datatype: type of the elements
+ * @op: the operation
+ *
+ * The values equal those that kefa_parse() returns.
+ */
+struct kefa_fetch {
+	struct kefa_far	far;
+	u32		msg_id;
+	u32		datatype;
+	u32		op;
+};
+
+/**
+ * kefa_fetch_parse() - parse a FETCH_RTA packet in its most frequent form
+ * @buf: the packet, aligned to 4 bytes
+ * @len: length of the packet
+ * @f: takes the contents
+ *
+ * Context: Any.
+ * Return: whether the packet has this form; if not, the caller calls kefa_parse().
+ */
+static __always_inline bool kefa_fetch_parse(const void *buf, u32 len, struct kefa_fetch *f)
+{
+	const struct kefa_rta_hdr *hdr = buf;
+
+	if (len <= KEFA_FAR_RTA || le32_to_cpu(hdr->rma_iov_count) != 1 ||
+	    (le32_to_cpu(*(const __le32 *)buf) & ~KEFA_FETCH_HINT) !=
+	    KEFA_EAGER_FIRST(KEFA_FETCH_RTA_PKT))
+		return false;
+	f->msg_id = le32_to_cpu(hdr->msg_id);
+	f->datatype = le32_to_cpu(hdr->atomic_datatype);
+	f->op = le32_to_cpu(hdr->atomic_op);
+	f->far.recv_id = le32_to_cpu(hdr->id);
+	f->far.data = buf + KEFA_FAR_RTA;
+	return kefa_far_parse_tail(hdr->rma_iov, len - KEFA_FAR_RTA, &f->far);
+}
+
+/**
+ * kefa_atomrsp_parse() - parse an ATOMRSP packet in its most frequent form
+ * @buf: the packet, aligned to 4 bytes
+ * @len: length of the packet
+ *
+ * Context: Any.
+ * Return: the packet, with @len - sizeof(struct kefa_atomrsp_hdr) bytes of data; or NULL if it has
+ * another form, and the caller calls kefa_parse().
+ */
+static __always_inline const struct kefa_atomrsp_hdr *kefa_atomrsp_parse(const void *buf, u32 len)
+{
+	const struct kefa_atomrsp_hdr *hdr = buf;
+	__le64 data;
+
+	if (len <= sizeof(*hdr) ||
+	    le32_to_cpu(*(const __le32 *)buf) != KEFA_EAGER_FIRST(KEFA_ATOMRSP_PKT))
 		return NULL;
 	memcpy(&data, &hdr->seg_length, sizeof(data));
 	return le64_to_cpu(data) == len - sizeof(*hdr) ? hdr : NULL;

@@ -127,8 +127,8 @@ static noinline bool kefa_read_requested(struct kefa_rdm *rdm, struct kefa_ts *t
 static __always_inline bool kefa_read_delivered(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
 	if (ts->rop)
-		return ts->type == KEFA_SHORT_RTR_PKT ? kefa_far_sent(rdm, ts) :
-							kefa_read_requested(rdm, ts);
+		return ts->type == KEFA_SHORT_RTR_PKT || ts->type == KEFA_FETCH_RTA_PKT ?
+		       kefa_far_sent(rdm, ts) : kefa_read_requested(rdm, ts);
 	if (ts->type != KEFA_EOR_PKT)
 		return kefa_far_sent(rdm, ts);
 	kefa_read_slot_over(rdm, ts);

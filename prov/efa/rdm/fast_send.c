@@ -67,6 +67,7 @@ void kefa_rdm_set_limits(struct kefa_ep *ep)
 	rdm->tagged = kefa_rdm_limits_of(ep, FI_TAGGED);
 	rdm->far_read = kefa_rdm_limit(ep, FI_RMA | FI_READ, ep->tx.base.op_flags, SIZE_MAX - 1);
 	rdm->far_write = kefa_rdm_limit(ep, FI_RMA | FI_WRITE, ep->tx.base.op_flags, SIZE_MAX - 1);
+	rdm->far_fetch = kefa_rdm_limit(ep, FI_ATOMIC | FI_READ, ep->tx.base.op_flags, 0);
 }
 
 /* --- sending --- */

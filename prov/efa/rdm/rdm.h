@@ -376,6 +376,7 @@ struct kefa_chunk {
  * @watch: value of KOFI_OPT_WATCH, or NULL
  * @far_read: length from which on plain reads take the slow path, as do all with 0
  * @far_write: the same for plain writes
+ * @far_fetch: fetches with the default flags may take the fast path
  * @enabled: operations are allocated
  * @linger_ms: longest time for which closing waits until answers to peers are sent
  * @rops: operations
@@ -472,6 +473,7 @@ struct kefa_rdm {
 	struct kefa_limits	tagged;
 	size_t			far_read;
 	size_t			far_write;
+	bool			far_fetch;
 	bool			enabled;
 	u32			linger_ms;
 	struct kefa_rops	rops;
@@ -682,6 +684,7 @@ ssize_t kefa_rdm_rx_unlock(struct kefa_rdm *rdm, struct kofi_req *req) __release
 extern const struct fi_ops_msg kefa_rdm_msg_ops;
 extern const struct fi_ops_tagged kefa_rdm_tagged_ops;
 extern const struct fi_ops_rma kefa_rdm_rma_ops;
+extern const struct fi_ops_atomic kefa_rdm_atomic_ops;
 void kefa_rdm_set_limits(struct kefa_ep *ep);
 
 /* fast_eager.c */

@@ -628,28 +628,6 @@ void kefa_target_post(struct kefa_rdm *rdm, struct kefa_ts *ts, struct kefa_rop 
 	kefa_ts_post(rdm, ts);
 }
 
-/**
- * kefa_target_may_post() - check whether data for a reader, or another such answer, may be posted
- * @rdm: the endpoint
- * @peer: the reader
- *
- * A peer that wasn't ready gets a single packet, and the others after that has arrived. If there
- * are several peers, the answers to one take half of its share of the slots, so that peers that
- * take none don't have all slots for data. More answers than KEFA_OWED_MAX would kill the peer if
- * it isn't ready.
- *
- * Context: Under kefa_ep.lock.
- * Return: whether it may.
- */
-bool kefa_target_may_post(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer)
-{
-	const u32 share = rdm->peers.count < 2 ? rdm->nts : rdm->ts_share / 2;
-
-	if (peer->backoff.delay_us && peer->wrs)
-		return false;
-	return peer->answers < min_t(u32, share, KEFA_OWED_MAX);
-}
-
 /* End the operation of a reader, which gets no more data. */
 static void kefa_target_give_up(struct kefa_rdm *rdm, struct kefa_rop *rop)
 {

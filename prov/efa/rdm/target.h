@@ -79,7 +79,6 @@ struct kefa_rop *kefa_target_begin(struct kefa_rdm *rdm, struct kefa_rpeer *peer
 				   enum kefa_rop_state state);
 bool kefa_asked_same(const struct kefa_held *held, const struct kefa_pkt *pkt,
 		     const struct kefa_named *mem);
-bool kefa_target_may_post(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer);
 void kefa_rtw_completed(struct kefa_rdm *rdm, struct kefa_rop *rop);
 
 /**
@@ -93,6 +92,29 @@ void kefa_rtw_completed(struct kefa_rdm *rdm, struct kefa_rop *rop);
 static inline bool kefa_far_serves(const struct kefa_rdm *rdm, u64 access)
 {
 	return !((FI_RMA | access) & ~rdm->ep.caps);
+}
+
+/**
+ * kefa_target_may_post() - check whether data for a reader, or another such answer, may be posted
+ * @rdm: the endpoint
+ * @peer: the reader
+ *
+ * A peer that wasn't ready gets a single packet, and the others after that has arrived. If there
+ * are several peers, the answers to one take half of its share of the slots, so that peers that
+ * take none don't have all slots for data. More answers than KEFA_OWED_MAX would kill the peer if
+ * it isn't ready.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it may.
+ */
+static inline bool kefa_target_may_post(const struct kefa_rdm *rdm,
+					const struct kefa_rpeer *peer)
+{
+	const u32 share = rdm->peers.count < 2 ? rdm->nts : rdm->ts_share / 2;
+
+	if (peer->backoff.delay_us && peer->wrs)
+		return false;
+	return peer->answers < min_t(u32, share, KEFA_OWED_MAX);
 }
 
 /**
