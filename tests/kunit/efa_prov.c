@@ -65,6 +65,7 @@
 #include "../../prov/efa/rdm/fast_read.c"
 #include "../../prov/efa/rdm/fast_far.c"
 #include "../../prov/efa/rdm/fast_atomic.c"
+#include "../../prov/efa/rdm/fast_local.c"
 #include "../../prov/efa/rdm/answer.c"
 #include "../../prov/efa/rdm/longcts.c"
 #include "../../prov/efa/rdm/longread.c"

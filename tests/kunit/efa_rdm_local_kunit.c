@@ -149,6 +149,103 @@ static void local_once(struct kunit *test)
 	expect_local(test, pair);
 }
 
+/* A message that isn't granted is one slot for both ends, and copied once. */
+static void local_whole(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &local_opts);
+	struct kefa_rdm *from = rdm_of(&pair->end[0]), *to = rdm_of(&pair->end[1]);
+	u64 slots, copied, maps, got;
+	struct rdm_comp comp;
+	size_t room, len;
+
+	one_message(test, pair, 8, true, false);
+	KUNIT_ASSERT_GE(test, from->lim.max_medium, (u32)SZ_64K);
+	slots = from->stats.local;
+	copied = from->stats.copied;
+	maps = pair->fake->nmaps;
+	one_message(test, pair, SZ_64K, true, false);
+	one_message(test, pair, SZ_64K, false, false);
+	KUNIT_EXPECT_EQ(test, from->stats.local - slots, 2);
+	KUNIT_EXPECT_EQ(test, from->stats.copied, copied);
+	KUNIT_EXPECT_EQ(test, pair->fake->nmaps, maps);
+	KUNIT_EXPECT_EQ(test, to->stats.unexpected, 0);
+	/* Without a receive, its packets are kept, as if the sender had made them. */
+	got = to->stats.received[KEFA_MEDIUM_TAGRTM_PKT];
+	one_message(test, pair, SZ_64K, true, true);
+	KUNIT_EXPECT_EQ(test, from->stats.local - slots, 3);
+	KUNIT_EXPECT_EQ(test, to->stats.unexpected, 1);
+	KUNIT_EXPECT_GE(test, to->stats.received[KEFA_MEDIUM_TAGRTM_PKT] - got,
+			(u64)SZ_64K / to->lim.mtu);
+	/* The longest ones of a packet, and of the same packet without a tag. */
+	room = from->shapes[KEFA_SIGNS_CONNID][true].room;
+	for (len = room - 8; len < room + 10; len++) {
+		got = to->stats.received[KEFA_EAGER_TAGRTM_PKT];
+		one_message(test, pair, len, true, true);
+		KUNIT_EXPECT_EQ(test, to->stats.received[KEFA_EAGER_TAGRTM_PKT] - got,
+				(u64)(len <= room));
+		one_message(test, pair, len, false, true);
+	}
+	KUNIT_EXPECT_EQ(test, from->stats.local - slots, 3 + 2 * 18);
+	/* One byte more has to be granted, and one that is too long for its receive is cut. */
+	slots = from->stats.local;
+	one_message(test, pair, from->lim.max_medium + 1, true, false);
+	KUNIT_EXPECT_GT(test, from->stats.local - slots, 1);
+	memset(pair->in, 0, SZ_128K);
+	efa_fill(pair->out, SZ_64K, 7);
+	KUNIT_EXPECT_EQ(test, post_recv(pair, true, 20000, 2), 0);
+	KUNIT_EXPECT_EQ(test, post_send(pair, true, SZ_64K, 1), 0);
+	settle(pair);
+	rdm_expect(test, &pair->end[0], 1, SZ_64K);
+	comp = rdm_read(&pair->end[1]);
+	KUNIT_EXPECT_EQ(test, comp.ret, -FI_EAVAIL);
+	KUNIT_EXPECT_EQ(test, comp.error.err, FI_ETRUNC);
+	KUNIT_EXPECT_EQ(test, comp.error.olen, SZ_64K - 20000);
+	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, 20000, 7));
+	KUNIT_EXPECT_EQ(test, pair->in[20000], 0);
+	expect_local(test, pair);
+}
+
+/* Long messages may not occupy a receiver for longer than a turn. */
+static void local_turns(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &local_opts);
+	struct kefa_rdm *to = rdm_of(&pair->end[1]);
+	const unsigned int all = 12;
+	unsigned int i, n, done = 0;
+
+	one_message(test, pair, 8, true, false);
+	settle(pair);
+	for (i = 0; i < all; i++)
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, SZ_64K, i, 100 + i), 0);
+	ignore_news(&pair->end[1]);
+	efa_fill(pair->out, SZ_64K, 1);
+	for (i = 0; i < all; i++)
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, SZ_64K, i, 1), 0);
+	spin_lock_bh(&to->ep.lock);
+	n = kefa_local_take(to);
+	KUNIT_EXPECT_TRUE(test, to->local->more);
+	KUNIT_EXPECT_NOT_NULL(test, to->local->in[KEFA_LOCAL_REQUESTS].head);
+	spin_unlock_bh(&to->ep.lock);
+	KUNIT_EXPECT_GT(test, n, 0U);
+	KUNIT_EXPECT_LE(test, n * SZ_64K, (unsigned int)SZ_256K);
+	settle(pair);
+	for (i = 0; i < all; i++)
+		rdm_expect(test, &pair->end[1], 100 + i, SZ_64K);
+	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, SZ_64K, 1));
+	KUNIT_EXPECT_TRUE(test, kofi_soon((done = rdm_read_all(&pair->end[0], done)) == all));
+	/* The sender ends while some of its messages are left for another turn. */
+	ignore_news(&pair->end[1]);
+	for (i = 0; i < all; i++)
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, SZ_64K, i, 1), 0);
+	spin_lock_bh(&to->ep.lock);
+	kefa_local_take(to);
+	KUNIT_EXPECT_TRUE(test, to->local->more);
+	spin_unlock_bh(&to->ep.lock);
+	EFA_CLOSE(test, pair->end[0].ep);
+	pair->end[0].ep = NULL;
+	settle(pair);
+}
+
 /* Reads and writes of any length, which the CPU carries out. */
 static void local_rma(struct kunit *test)
 {
@@ -343,8 +440,11 @@ static void local_self(struct kunit *test)
 	end->ep = NULL;
 }
 
-/* Messages without a receive use no more memory than the budget, and arrive in order later. */
-static void local_bounds(struct kunit *test)
+/*
+ * Messages without a receive use no more memory than the budget, and arrive in order later. Of one
+ * that was passed as a whole, some packets may be kept, and the others wait at the sender.
+ */
+static void bounds_of(struct kunit *test, unsigned int most, size_t len)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, &local_opts);
 	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
@@ -352,20 +452,60 @@ static void local_bounds(struct kunit *test)
 
 	rdm->budget = SZ_64K;
 	one_message(test, pair, 8, true, false);
-	efa_fill(pair->out, 7000, 1);
-	for (sent = 0; sent < 100 && !rdm_tsend(pair, 7000, 100 + sent, 1); sent++)
+	efa_fill(pair->out, len, 1);
+	for (sent = 0; sent < most && !rdm_tsend(pair, len, 100 + sent, 1); sent++)
 		settle(pair);
-	KUNIT_EXPECT_GT(test, sent, 30U);
+	KUNIT_EXPECT_GT(test, sent, most / 4);
 	KUNIT_EXPECT_GT(test, rdm_of(&pair->end[0])->stats.rnr, 0);
 	KUNIT_EXPECT_LE(test, rdm->kept, SZ_64K + 2 * KEFA_RX_LEAST * rdm->stride);
 	for (got = 0; got < sent; got++) {
-		memset(pair->in, 0, 7000);
-		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 7000, 100 + got, 2), 0);
+		memset(pair->in, 0, len);
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, len, 100 + got, 2), 0);
 		KUNIT_EXPECT_TRUE(test, kofi_soon(({ settle(pair);
 						     rdm_read(&pair->end[1]).ret == 1; })));
-		KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, 7000, 1));
+		KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, len, 1));
 	}
 	KUNIT_EXPECT_TRUE(test, kofi_soon((done = rdm_read_all(&pair->end[0], done)) == sent));
+	expect_local(test, pair);
+	rdm_pair_end(pair);
+}
+
+static void local_bounds(struct kunit *test)
+{
+	bounds_of(test, 100, 7000);
+	bounds_of(test, 12, SZ_64K);
+}
+
+/* Messages that have their receives need no memory: a budget that is used up doesn't delay them. */
+static void local_expected(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &local_opts);
+	const unsigned int kept = KEFA_RX_LEAST + 8, all = 8;
+	struct kefa_rdm *to = rdm_of(&pair->end[1]);
+	unsigned int i, done = 0;
+	u64 budget = to->budget;
+
+	one_message(test, pair, 8, true, false);
+	for (i = 0; i < kept; i++)
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 7000, 100 + i, 1), 0);
+	settle(pair);
+	KUNIT_EXPECT_EQ(test, to->stats.unexpected, kept);
+	to->budget = 1;
+	for (i = 0; i < all; i++)
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, i, 10 + i), 0);
+	for (i = 0; i < all; i++)
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, i, 1), 0);
+	settle(pair);
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[0])->stats.rnr, 0);
+	for (i = 0; i < all; i++)
+		rdm_expect(test, &pair->end[1], 10 + i, 8);
+	to->budget = budget;
+	for (i = 0; i < kept; i++) {
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 7000, 100 + i, 2), 0);
+		rdm_expect(test, &pair->end[1], 2, 7000);
+	}
+	KUNIT_EXPECT_TRUE(test, kofi_soon((done = rdm_read_all(&pair->end[0], done)) ==
+					  kept + all));
 	expect_local(test, pair);
 }
 
@@ -731,6 +871,8 @@ static void local_chaos(struct kunit *test)
 static struct kunit_case local_cases[] = {
 	KUNIT_CASE(local_messages),
 	KUNIT_CASE(local_once),
+	KUNIT_CASE(local_whole),
+	KUNIT_CASE(local_turns),
 	KUNIT_CASE(local_rma),
 	KUNIT_CASE(local_lent),
 	KUNIT_CASE(local_many),
@@ -738,6 +880,7 @@ static struct kunit_case local_cases[] = {
 	KUNIT_CASE(local_stranger),
 	KUNIT_CASE(local_self),
 	KUNIT_CASE(local_bounds),
+	KUNIT_CASE(local_expected),
 	KUNIT_CASE(local_closed),
 	KUNIT_CASE(local_off),
 	KUNIT_CASE(local_liar),

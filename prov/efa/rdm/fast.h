@@ -9,6 +9,11 @@
 #include "rdm.h"
 #include "tx.h"
 
+/* fast_eager.c */
+
+void kefa_eager_cut(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_rpeer *peer);
+void kefa_eager_scatter(const struct kefa_rop *rop, const void *data, u64 len);
+
 /* fast_medium.c */
 
 bool kefa_part_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct ib_wc *wc);
@@ -151,6 +156,54 @@ static __always_inline void kefa_rop_received(struct kefa_rdm *rdm, struct kefa_
 	*rdm->taken_tail = rop;
 	rdm->taken_tail = &rop->next;
 	rdm->ntaken++;
+}
+
+/**
+ * kefa_eager_take() - copy a message into its receive
+ * @rdm: the endpoint
+ * @rop: the receive, removed from the match
+ * @peer: sender of the message
+ * @e: the message
+ *
+ * Context: Under kefa_ep.lock. The report is due.
+ */
+static __always_inline void kefa_eager_take(struct kefa_rdm *rdm, struct kefa_rop *rop,
+					    struct kefa_rpeer *peer,
+					    const struct kefa_eager *e)
+{
+	const u64 len = min_t(u64, e->len, rop->buf.len);
+
+	if (likely(!rop->buf.segs))
+		kefa_copy_data(rop->buf.base, e->data, len);
+	else
+		kefa_eager_scatter(rop, e->data, len);
+	rdm->ep.stats.rx_bytes += e->len;
+	rop->peer = peer;
+	rop->total = e->len;
+	rop->tag = e->tag;
+	if (unlikely(e->len > len)) {
+		kefa_eager_cut(rdm, rop, peer);
+		return;
+	}
+	kefa_rop_received(rdm, rop);
+}
+
+/**
+ * kefa_eager_begun() - handle the messages that have waited for a message to have its turn
+ * @rdm: the endpoint
+ * @peer: sender of the message, which has had it
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_eager_begun(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
+{
+	if (unlikely(!rdm->ordered))
+		return;
+	kefa_order_begun(&peer->order);
+	if (unlikely(!list_empty(&rdm->early))) {
+		kefa_rdm_report(rdm);
+		kefa_rdm_drain(rdm, peer);
+	}
 }
 
 /**

@@ -3,12 +3,10 @@
  * Handling of the device's completions. The most frequent eager messages take a fast path: a sent
  * message that is its own operation, and a message that arrives in its turn from a known peer.
  * They are reported together, which also frees their slots, so that the completion queue's lock is
- * taken only once. Messages of peers in the same kernel have such paths, too. All other completions
- * are handled by fast_medium.c, or by tx.c and msg.c, after a report, so that the ULP gets its
- * completions in order.
+ * taken only once. All other completions are handled by fast_medium.c, or by tx.c and msg.c, after
+ * a report, so that the ULP gets its completions in order.
  */
 #include "fast.h"
-#include "local.h"
 
 /**
  * kefa_eager_init() - initialize the lists of messages to report, and prepared work requests
@@ -166,37 +164,17 @@ static __always_inline bool kefa_eager_sent(struct kefa_rdm *rdm, const struct i
 	return true;
 }
 
-/**
- * kefa_eager_returned() - complete a message that a local peer has handled
- * @rdm: the endpoint
- * @ts: slot of the packet
- *
- * Context: Under kefa_ep.lock. The report is due.
- * Return: false if it wasn't handled, because the fast path isn't for it.
- */
-bool kefa_eager_returned(struct kefa_rdm *rdm, struct kefa_ts *ts)
-{
-	struct kefa_rpeer *peer = ts->peer;
-
-	if (unlikely(ts->whole != KEFA_WHOLE_PACKET || ts->status || ts->again || ts->err ||
-		     ts->copy || peer->backoff.delay_us || peer->state >= KEFA_RPEER_DYING))
-		return false;
-	if (unlikely(!list_empty(&peer->wait) || peer->owes))
-		kefa_rdm_todo(rdm, peer);
-	ts->seg.len = 0;
-	ts->shared = false;
-	kefa_ts_arrived(ts);
-	ts->whole = KEFA_WHOLE_NOT;
-	kefa_ts_release(rdm, ts);
-	kefa_ts_report(rdm, ts);
-	return true;
-}
-
 /* --- received messages --- */
 
-/* Complete a receive whose message was truncated, with an error. */
-static noinline void kefa_eager_cut(struct kefa_rdm *rdm, struct kefa_rop *rop,
-				    struct kefa_rpeer *peer)
+/**
+ * kefa_eager_cut() - complete a receive whose message was truncated, with an error
+ * @rdm: the endpoint
+ * @rop: the receive, with its message
+ * @peer: sender of the message
+ *
+ * Context: Under kefa_ep.lock.
+ */
+noinline void kefa_eager_cut(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_rpeer *peer)
 {
 	kefa_eager_report(rdm);
 	kefa_rop_unlist(rop);
@@ -206,35 +184,21 @@ static noinline void kefa_eager_cut(struct kefa_rdm *rdm, struct kefa_rop *rop,
 	kefa_rdm_end(rdm, rop);
 }
 
-static noinline void kefa_eager_scatter(const struct kefa_rop *rop, const void *data, u64 len)
+/**
+ * kefa_eager_scatter() - copy a message into a receive of several pieces
+ * @rop: the receive
+ * @data: the message
+ * @len: length of the message, at most that of the receive
+ *
+ * Context: Under kefa_ep.lock.
+ */
+noinline void kefa_eager_scatter(const struct kefa_rop *rop, const void *data, u64 len)
 {
 	struct iov_iter __uninitialized iter;
 	struct kvec __uninitialized kvec;
 
 	kefa_rop_iter(rop, ITER_DEST, 0, len, &iter, &kvec);
 	WARN_ON_ONCE(copy_to_iter(data, len, &iter) != len);
-}
-
-/* Copy a message into its receive, which was removed from the match. */
-static __always_inline void kefa_eager_take(struct kefa_rdm *rdm, struct kefa_rop *rop,
-					    struct kefa_rpeer *peer,
-					    const struct kefa_eager *e)
-{
-	const u64 len = min_t(u64, e->len, rop->buf.len);
-
-	if (likely(!rop->buf.segs))
-		kefa_copy_data(rop->buf.base, e->data, len);
-	else
-		kefa_eager_scatter(rop, e->data, len);
-	rdm->ep.stats.rx_bytes += e->len;
-	rop->peer = peer;
-	rop->total = e->len;
-	rop->tag = e->tag;
-	if (unlikely(e->len > len)) {
-		kefa_eager_cut(rdm, rop, peer);
-		return;
-	}
-	kefa_rop_received(rdm, rop);
 }
 
 /*
@@ -300,69 +264,6 @@ static __always_inline bool kefa_other_arrived(struct kefa_rdm *rdm, struct kefa
 	default:
 		return false;
 	}
-}
-
-/* A message has had its turn: handle those that have waited for it. */
-static __always_inline void kefa_eager_begun(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
-{
-	if (unlikely(!rdm->ordered))
-		return;
-	kefa_order_begun(&peer->order);
-	if (unlikely(!list_empty(&rdm->early))) {
-		kefa_eager_report(rdm);
-		kefa_rdm_drain(rdm, peer);
-	}
-}
-
-/* Get the contents of a local peer's message. Return: false if it needs the slow path. */
-static __always_inline bool kefa_eager_passed(const struct kefa_ts *ts, struct kefa_eager *e)
-{
-	/* The slot of a message that has no operation says what is in the headers. */
-	if (likely(ts->whole == KEFA_WHOLE_PACKET && (ts->type == KEFA_EAGER_TAGRTM_PKT ||
-						      ts->type == KEFA_EAGER_MSGRTM_PKT))) {
-		e->tagged = ts->type == KEFA_EAGER_TAGRTM_PKT;
-		e->tag = ts->tag;
-		e->msg_id = ts->msg_id;
-		e->len = ts->total;
-		e->data = ts->hdr + ts->len - ts->total;
-	} else if (ts->copy || !kefa_eager_parse(ts->hdr, ts->len, e)) {
-		return false;
-	}
-	if (ts->seg.len) {
-		e->data = phys_to_virt(ts->seg.phys);
-		e->len = ts->seg.len;
-	}
-	return true;
-}
-
-/**
- * kefa_eager_local() - give a message of a local peer to its receive
- * @rdm: the endpoint
- * @ts: slot of the packet, which is the peer's
- *
- * Context: Under kefa_ep.lock. The report is due.
- * Return: false if it wasn't handled, because the fast path isn't for it.
- */
-bool kefa_eager_local(struct kefa_rdm *rdm, const struct kefa_ts *ts)
-{
-	struct kefa_rpeer *peer = rdm->peers.last;
-	struct kefa_eager __uninitialized e;
-	struct kofi_match_recv *recv;
-
-	if (unlikely(!kefa_eager_passed(ts, &e)))
-		return false;
-	if (unlikely(!peer || peer->local != ts->home))
-		peer = kefa_local_sender(rdm, ts->home);
-	if (unlikely(!peer || !kefa_rpeer_usual(peer) ||
-		     (rdm->ordered && e.msg_id != peer->order.exp_id)))
-		return false;
-	recv = kofi_match_find(&rdm->match, kefa_eager_what(&e), kefa_msg_src(rdm, peer), e.tag);
-	if (unlikely(!recv || recv->link.multi))
-		return false;
-	kefa_arrived(rdm, peer, ts->type, &e);
-	kefa_eager_take(rdm, container_of(recv, struct kefa_rop, recv), peer, &e);
-	kefa_eager_begun(rdm, peer);
-	return true;
 }
 
 /* Return: false if the completion wasn't handled, because the fast path isn't for it. */

@@ -8,7 +8,7 @@
  * returns and counts all errors. It goes on under the same lock.
  *
  * The fast path to peers in the same kernel is tried when that of other peers has failed, so that
- * calls to these don't pay for it.
+ * calls to these don't pay for it. It writes no header: local.c does if the peer needs one.
  */
 #include "../io.h"
 #include "../trace.h"
@@ -102,24 +102,26 @@ kefa_rplain_limits(const struct kefa_rdm *rdm, const struct kefa_rplain *p)
 	return p->what & FI_TAGGED ? &rdm->tagged : &rdm->ep.limits;
 }
 
-/*
- * Return: the peer if a message of one packet can be posted to it at once, or NULL. @local says
- * whether it must be in the same kernel, or mustn't.
- */
+/* Return: whether a slot for a message to a peer may be taken. */
+static __always_inline bool kefa_rplain_may(const struct kefa_rdm *rdm,
+					    const struct kefa_rpeer *peer)
+{
+	return rdm->ts_nfree > rdm->ts_ctl &&
+	       (rdm->peers.count <= 1 || peer->wrs < rdm->ts_share);
+}
+
+/* Return: the peer if a message of one packet can be posted to it at once, or NULL. */
 static __always_inline struct kefa_rpeer *kefa_rplain_peer(const struct kefa_rdm *rdm,
-							   const struct kefa_rplain *p, bool local)
+							   const struct kefa_rplain *p)
 {
 	struct kefa_rpeer *peer = kefa_peers_at(&rdm->peers, p->addr);
 
-	if (unlikely(!peer || !kefa_shake_ready(&rdm->self, peer) || peer->owes ||
-		     (peer->flags & KEFA_RPEER_APART) != (local ? KEFA_RPEER_LOCAL : 0) ||
+	if (unlikely(!peer || peer->flags & KEFA_RPEER_APART ||
+		     !kefa_shake_ready(&rdm->self, peer) || peer->owes ||
 		     peer->backoff.waiting || !list_empty(&peer->wait) ||
 		     !kefa_order_may_give(&peer->order)))
 		return NULL;
-	if (unlikely(rdm->ts_nfree <= rdm->ts_ctl ||
-		     (rdm->peers.count > 1 && peer->wrs >= rdm->ts_share)))
-		return NULL;
-	return peer;
+	return likely(kefa_rplain_may(rdm, peer)) ? peer : NULL;
 }
 
 /* In the usual case the address is a constant. */
@@ -134,7 +136,7 @@ kefa_rplain_shape(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer, boo
 
 /* Copy or map the data of a packet. Return: false if it can be neither. */
 static __always_inline bool kefa_rplain_load(struct kefa_rdm *rdm, struct kefa_ts *ts, u32 hdr,
-					     const struct kefa_rplain *p, bool local)
+					     const struct kefa_rplain *p)
 {
 	if (likely(p->inject || hdr + p->len <= KEFA_TS_ROOM)) {
 		kefa_copy_data(ts->hdr + hdr, p->buf, p->len);
@@ -143,12 +145,6 @@ static __always_inline bool kefa_rplain_load(struct kefa_rdm *rdm, struct kefa_t
 		return true;
 	}
 	ts->len = hdr;
-	if (local) {
-		if (!kefa_one_piece(p->buf))
-			return false;
-		kefa_ts_lend(ts, virt_to_phys(p->buf), p->len);
-		return true;
-	}
 	if (kefa_one_piece(p->buf) &&
 	    kefa_seg_map(&rdm->ep, &ts->seg, virt_to_phys(p->buf), p->len, DMA_TO_DEVICE))
 		return true;
@@ -177,27 +173,18 @@ static __always_inline void kefa_rplain_wr(struct kefa_rdm *rdm, const struct ke
 		kefa_wr_sge(wr, ts->seg.dma, ts->seg.len);
 }
 
-/*
- * Take the slot of a packet that has its data, and fill in its work request, or pass the slot to
- * the local peer. Can't fail.
- */
-static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts *ts,
-					   struct kefa_rpeer *peer, const struct kefa_rplain *p,
-					   unsigned int nheld, bool local)
+/* Take the slot of a message that has its data, and number the message, which is posted next. */
+static __always_inline u32 kefa_rplain_take(struct kefa_rdm *rdm, struct kefa_ts *ts,
+					    struct kefa_rpeer *peer, const struct kefa_rplain *p,
+					    u8 type)
 {
-	struct kefa_eager_tagrtm_hdr *hdr = (void *)ts->hdr;
 	const u32 msg_id = kefa_order_give(&peer->order);
-	const u8 type = kefa_rplain_type(p);
 	struct kefa_ep *ep = &rdm->ep;
-	struct kefa_wr *wr = &ep->wrs[nheld];
 
 	rdm->ts_free = ts->next;
 	rdm->ts_nfree--;
 	ep->tx.nfree--;
 	peer->wrs++;
-	hdr->hdr.msg_id = cpu_to_le32(msg_id);
-	if (p->what & FI_TAGGED)
-		hdr->tag = cpu_to_le64(p->tag);
 	ts->whole = KEFA_WHOLE_PACKET;
 	ts->peer = peer;
 	ts->type = type;
@@ -212,16 +199,28 @@ static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts 
 	ep->stats.tx_bytes += p->len;
 	trace_kefa_packet(ep, peer, type, msg_id, p->len, true);
 	kefa_ts_set_state(rdm, ts, KEFA_TS_POSTED);
-	if (local) {
-		kefa_local_post(rdm, ts, KEFA_LOCAL_REQUESTS);
-		return;
-	}
+	return msg_id;
+}
+
+/* Take the slot of a packet that has its data, and fill in its work request. Can't fail. */
+static __always_inline void kefa_rplain_go(struct kefa_rdm *rdm, struct kefa_ts *ts,
+					   struct kefa_rpeer *peer, const struct kefa_rplain *p,
+					   unsigned int nheld)
+{
+	const u32 msg_id = kefa_rplain_take(rdm, ts, peer, p, kefa_rplain_type(p));
+	struct kefa_eager_tagrtm_hdr *hdr = (void *)ts->hdr;
+	struct kefa_ep *ep = &rdm->ep;
+	struct kefa_wr *wr = &ep->wrs[nheld];
+
+	hdr->hdr.msg_id = cpu_to_le32(msg_id);
+	if (p->what & FI_TAGGED)
+		hdr->tag = cpu_to_le64(p->tag);
 	ep->held[nheld] = wr;
 	kefa_rplain_wr(rdm, ts, peer, wr);
 }
 
 static __always_inline bool kefa_rplain_tx(struct kefa_rdm *rdm, const struct kefa_rplain *p,
-					   bool simple, bool local)
+					   bool simple)
 {
 	const struct kefa_limits *limits = kefa_rplain_limits(rdm, p);
 	const unsigned int nheld = simple ? 0 : rdm->ep.nheld;
@@ -233,27 +232,85 @@ static __always_inline bool kefa_rplain_tx(struct kefa_rdm *rdm, const struct ke
 	if (unlikely(p->len >= (p->inject ? limits->inject : limits->send) || !ep->tx.nfree ||
 		     nheld == KEFA_HELD_MAX))
 		return false;
-	peer = kefa_rplain_peer(rdm, p, local);
+	peer = kefa_rplain_peer(rdm, p);
 	if (unlikely(!peer))
 		return false;
 	shape = kefa_rplain_shape(rdm, peer, p->what & FI_TAGGED);
 	if (unlikely(p->len > shape->room || kofi_side_reserve(&ep->tx.base)))
 		return false;
 	kefa_shape_begin(shape, ts->hdr);
-	if (unlikely(!kefa_rplain_load(rdm, ts, shape->hdr, p, local))) {
+	if (unlikely(!kefa_rplain_load(rdm, ts, shape->hdr, p))) {
 		kofi_side_unreserve(&ep->tx.base);
 		return false;
 	}
-	kefa_rplain_go(rdm, ts, peer, p, nheld, local);
-	if (!local)
-		kefa_ring(rdm, nheld, simple);
+	kefa_rplain_go(rdm, ts, peer, p, nheld);
+	kefa_ring(rdm, nheld, simple);
 	return true;
 }
 
-/* Send a message of one packet to a peer in the same kernel. */
-static __always_inline bool kefa_rplain_local(struct kefa_rdm *rdm, const struct kefa_rplain *p)
+/* --- sending to a peer in the same kernel --- */
+
+/* Return: the local peer if a message can be passed to it at once, or NULL. */
+static __always_inline struct kefa_rpeer *kefa_rlocal_peer(const struct kefa_rdm *rdm,
+							   const struct kefa_rplain *p)
 {
-	return rdm->local && kefa_rplain_tx(rdm, p, true, true);
+	struct kefa_rpeer *peer = kefa_peers_at(&rdm->peers, p->addr);
+
+	if (unlikely(!peer || !(peer->flags & KEFA_RPEER_LOCAL) ||
+		     peer->state != KEFA_RPEER_READY || peer->owes || peer->backoff.waiting ||
+		     !list_empty(&peer->wait) || !kefa_order_may_give(&peer->order)))
+		return NULL;
+	return likely(kefa_rplain_may(rdm, peer)) ? peer : NULL;
+}
+
+/* Return: whether the slot has room for the message, with any header that local.c may write. */
+static __always_inline bool kefa_rlocal_fits(const struct kefa_rplain *p)
+{
+	return KEFA_SHAPE_SHORT + p->len <= KEFA_TS_ROOM;
+}
+
+/*
+ * Return: type of the packets that the peer makes of a message if it can't take it as it is; 0 if
+ * these would wait for grants, or if the message can't be sent by the fast path at all.
+ */
+static __always_inline u8 kefa_rlocal_type(const struct kefa_rdm *rdm, const struct kefa_rplain *p)
+{
+	const bool tagged = p->what & FI_TAGGED;
+
+	if (likely(kefa_rlocal_fits(p) ||
+		   p->len <= rdm->shapes[KEFA_SIGNS_CONNID][tagged].room))
+		return kefa_rplain_type(p);
+	if (p->len > rdm->lim.max_medium)
+		return 0;
+	return tagged ? KEFA_MEDIUM_TAGRTM_PKT : KEFA_MEDIUM_MSGRTM_PKT;
+}
+
+/* Pass a message to a peer in the same kernel: with its data if that is short, or lend the data. */
+static __always_inline bool kefa_rlocal_tx(struct kefa_rdm *rdm, const struct kefa_rplain *p)
+{
+	const struct kefa_limits *limits = kefa_rplain_limits(rdm, p);
+	struct kefa_ts *ts = rdm->ts_free;
+	struct kefa_ep *ep = &rdm->ep;
+	struct kefa_rpeer *peer;
+	u8 type;
+
+	if (unlikely(!(p->inject ? p->len < limits->inject : limits->send) || !ep->tx.nfree))
+		return false;
+	peer = kefa_rlocal_peer(rdm, p);
+	type = kefa_rlocal_type(rdm, p);
+	if (unlikely(!peer || !type || !(kefa_rlocal_fits(p) || kefa_one_piece(p->buf)) ||
+		     kofi_side_reserve(&ep->tx.base)))
+		return false;
+	if (likely(kefa_rlocal_fits(p))) {
+		kefa_copy_data(ts->hdr + KEFA_SHAPE_SHORT, p->buf, p->len);
+		rdm->stats.copied += p->len;
+	} else {
+		kefa_ts_lend(ts, virt_to_phys(p->buf), p->len);
+	}
+	ts->len = 0;
+	kefa_rplain_take(rdm, ts, peer, p, type);
+	kefa_local_pass(rdm, ts, KEFA_LOCAL_REQUESTS);
+	return true;
 }
 
 /* Likewise, of a call that injects it. @how is as below. */
@@ -269,7 +326,7 @@ static noinline bool kefa_rplain_inject_local(struct kefa_rdm *rdm, const void *
 		.tag		= tag,
 	};
 
-	return kefa_rplain_local(rdm, &p);
+	return rdm->local && kefa_rlocal_tx(rdm, &p);
 }
 
 /* Send a message by the slow path. Releases the lock. @how is kefa_rplain.what, and FI_INJECT. */
@@ -305,8 +362,8 @@ static __always_inline bool kefa_rplain_send_it(struct kefa_ep *ep, const struct
 {
 	struct kefa_rdm *rdm = to_kefa_rdm(ep);
 
-	return likely(!ep->worker && !ep->nheld) ? kefa_rplain_tx(rdm, p, true, false) :
-						   kefa_rplain_tx(rdm, p, false, false);
+	return likely(!ep->worker && !ep->nheld) ? kefa_rplain_tx(rdm, p, true) :
+						   kefa_rplain_tx(rdm, p, false);
 }
 
 /* --- sending in several packets --- */
@@ -420,7 +477,7 @@ static __always_inline void kefa_rmedium_go(struct kefa_rdm *rdm, struct kefa_ro
 static struct kefa_rpeer *kefa_rmedium_peer(const struct kefa_rdm *rdm, const struct kefa_rplain *p,
 					    u32 n)
 {
-	struct kefa_rpeer *peer = kefa_rplain_peer(rdm, p, false);
+	struct kefa_rpeer *peer = kefa_rplain_peer(rdm, p);
 
 	if (!peer || kefa_shake_signs(peer) != KEFA_SIGNS_CONNID ||
 	    rdm->ep.nheld + n > KEFA_HELD_MAX || n > kefa_tx_room(rdm, peer))
@@ -530,7 +587,10 @@ static __always_inline bool kefa_rplain_send_parts(struct kefa_rdm *rdm,
 		kefa_rmedium_tx(rdm, p, tagged));
 }
 
-/* Send a message that kefa_rplain_tx() couldn't send as one packet. Releases the lock. */
+/*
+ * Send a message that kefa_rplain_tx() couldn't send as one packet, and kefa_rlocal_tx() couldn't
+ * pass to a local peer. Releases the lock.
+ */
 static noinline ssize_t kefa_rplain_send_other(struct kefa_ep *ep, const void *buf, size_t len,
 					       fi_addr_t dest, void *context)
 	__releases(&ep->lock)
@@ -543,8 +603,7 @@ static noinline ssize_t kefa_rplain_send_other(struct kefa_ep *ep, const void *b
 		.context	= context,
 	};
 
-	if (!kefa_rplain_local(to_kefa_rdm(ep), &p) &&
-	    !kefa_rplain_send_parts(to_kefa_rdm(ep), &p, false))
+	if (!kefa_rplain_send_parts(to_kefa_rdm(ep), &p, false))
 		return kefa_rplain_send_slow(ep, buf, len, dest, p.what, 0, context);
 	spin_unlock_bh(&ep->lock);
 	return 0;
@@ -563,9 +622,46 @@ static noinline ssize_t kefa_rplain_tsend_other(struct kefa_ep *ep, const void *
 		.context	= context,
 	};
 
-	if (!kefa_rplain_local(to_kefa_rdm(ep), &p) &&
-	    !kefa_rplain_send_parts(to_kefa_rdm(ep), &p, true))
+	if (!kefa_rplain_send_parts(to_kefa_rdm(ep), &p, true))
 		return kefa_rplain_send_slow(ep, buf, len, dest, p.what, tag, context);
+	spin_unlock_bh(&ep->lock);
+	return 0;
+}
+
+/* Send a message that isn't for a peer to which kefa_rplain_tx() sends. Releases the lock. */
+static noinline ssize_t kefa_rlocal_send(struct kefa_ep *ep, const void *buf, size_t len,
+					 fi_addr_t dest, void *context)
+	__releases(&ep->lock)
+{
+	const struct kefa_rplain p = {
+		.what		= FI_MSG | FI_SEND,
+		.buf		= (void *)buf,
+		.len		= len,
+		.addr		= dest,
+		.context	= context,
+	};
+
+	if (unlikely(!kefa_rlocal_tx(to_kefa_rdm(ep), &p)))
+		return kefa_rplain_send_other(ep, buf, len, dest, context);
+	spin_unlock_bh(&ep->lock);
+	return 0;
+}
+
+static noinline ssize_t kefa_rlocal_tsend(struct kefa_ep *ep, const void *buf, size_t len,
+					  fi_addr_t dest, u64 tag, void *context)
+	__releases(&ep->lock)
+{
+	const struct kefa_rplain p = {
+		.what		= FI_TAGGED | FI_SEND,
+		.buf		= (void *)buf,
+		.len		= len,
+		.addr		= dest,
+		.tag		= tag,
+		.context	= context,
+	};
+
+	if (unlikely(!kefa_rlocal_tx(to_kefa_rdm(ep), &p)))
+		return kefa_rplain_tsend_other(ep, buf, len, dest, tag, context);
 	spin_unlock_bh(&ep->lock);
 	return 0;
 }
@@ -712,7 +808,9 @@ static ssize_t kefa_rdm_send_plain(struct fid_ep *ep_fid, const void *buf, size_
 
 	spin_lock_bh(&ep->lock);
 	if (unlikely(!kefa_rplain_send_it(ep, &p)))
-		return kefa_rplain_send_other(ep, buf, len, dest, context);
+		return to_kefa_rdm(ep)->local ?
+		       kefa_rlocal_send(ep, buf, len, dest, context) :
+		       kefa_rplain_send_other(ep, buf, len, dest, context);
 	spin_unlock_bh(&ep->lock);
 	return 0;
 }
@@ -765,7 +863,9 @@ static ssize_t kefa_rdm_tsend_plain(struct fid_ep *ep_fid, const void *buf, size
 
 	spin_lock_bh(&ep->lock);
 	if (unlikely(!kefa_rplain_send_it(ep, &p)))
-		return kefa_rplain_tsend_other(ep, buf, len, dest, tag, context);
+		return to_kefa_rdm(ep)->local ?
+		       kefa_rlocal_tsend(ep, buf, len, dest, tag, context) :
+		       kefa_rplain_tsend_other(ep, buf, len, dest, tag, context);
 	spin_unlock_bh(&ep->lock);
 	return 0;
 }

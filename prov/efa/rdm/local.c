@@ -7,6 +7,11 @@
  * headers is copied once: into the ULP's buffer or region, or into memory of the peer's if the
  * packet has to be kept.
  *
+ * A message that a plain call sends is passed as a whole, without headers, up to the length from
+ * which on messages wait for grants. If it has its turn and a receive, fast_local.c copies it
+ * there. Otherwise the peer writes the headers that the sender would have written, one packet after
+ * another, and handles these.
+ *
  * An endpoint that may use this is in a table from fi_enable() to its end, under its raw address.
  * Nobody knows that address earlier, so when a peer is added it is local or not, for ever, and so
  * is this endpoint for the peer: each direction has one way, and its order. A local peer is taken
@@ -30,8 +35,6 @@
 
 enum {
 	KEFA_LOCAL_BITS		= 8,
-	/* Number of packets of a queue that are handled in one turn. */
-	KEFA_LOCAL_BATCH	= 16,
 	/* Interval at which an endpoint that ends looks for its slots, in milliseconds. */
 	KEFA_LOCAL_END_MS	= 10,
 	/* The device's status for packets to a queue pair that doesn't exist. */
@@ -49,29 +52,13 @@ static void kefa_tsq_init(struct kefa_ts_queue *q)
 	q->tail = &q->head;
 }
 
-static void kefa_tsq_add(struct kefa_ts_queue *q, struct kefa_ts *ts)
+/* Take all slots out of a queue. Return: the first one. */
+static struct kefa_ts *kefa_tsq_take(struct kefa_ts_queue *q)
 {
-	ts->next = NULL;
-	*q->tail = ts;
-	q->tail = &ts->next;
-}
+	struct kefa_ts *first = q->head;
 
-/* Move up to @n slots from the begin of a queue to the end of another one. */
-static void kefa_tsq_move(struct kefa_ts_queue *from, struct kefa_ts_queue *to, unsigned int n)
-{
-	struct kefa_ts **at = &from->head, *rest;
-
-	while (n-- && *at)
-		at = &(*at)->next;
-	rest = *at;
-	if (rest == from->head)
-		return;
-	*to->tail = from->head;
-	to->tail = at;
-	*at = NULL;
-	from->head = rest;
-	if (!rest)
-		from->tail = &from->head;
+	kefa_tsq_init(q);
+	return first;
 }
 
 /* Remove an endpoint's slots from a queue. Return: their number. */
@@ -192,7 +179,8 @@ void kefa_local_start(struct kefa_rdm *rdm)
 	u32 i;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	if (!local || !rdm->local_ok)
+	/* Data that fits into a send slot is a single packet for both sides. */
+	if (!local || !rdm->local_ok || rdm->lim.mtu < KEFA_TS_ROOM)
 		return;
 	memcpy(local->gid, rdm->ep.dom->dev->gid, sizeof(local->gid));
 	local->qpn = rdm->ep.hq.qpn;
@@ -211,43 +199,59 @@ void kefa_local_start(struct kefa_rdm *rdm)
 			kefa_local_meet(rdm, rdm->peers.at[i]);
 }
 
-/* Have an endpoint look at its queues, unless it is about to. */
-static void kefa_local_wake(struct kefa_local *local)
+/**
+ * kefa_local_wake() - have an endpoint look at its queues
+ * @local: the endpoint, which is up and isn't about to
+ *
+ * Context: Under @local->lock.
+ */
+void kefa_local_wake(struct kefa_local *local)
 {
 	lockdep_assert_held(&local->lock);
-	if (local->news)
-		return;
 	local->news = true;
 	kefa_ep_wake(&local->rdm->ep);
 }
 
 /* --- the sender --- */
 
-/* Give slots back to their endpoint, which may free them as soon as the lock is released. */
-static void kefa_local_return(struct kefa_ts_queue *over)
+/**
+ * kefa_local_return() - give slots back to their endpoint
+ * @first: the first slot
+ * @last: the last one of those that follow by kefa_ts.next and have the same endpoint
+ *
+ * The endpoint may free them as soon as the lock is released.
+ *
+ * Context: Under kefa_ep.lock of the endpoint that has handled them, with kefa_ts.status.
+ */
+void kefa_local_return(struct kefa_ts *first, struct kefa_ts *last)
 {
-	struct kefa_local *home = over->head->home;
+	struct kefa_local *home = first->home;
 
 	spin_lock(&home->lock);
-	kefa_tsq_move(over, &home->done, UINT_MAX);
-	if (likely(home->up))
-		kefa_local_wake(home);
-	else
+	last->next = NULL;
+	*home->done.tail = first;
+	home->done.tail = &last->next;
+	if (unlikely(!home->up))
 		wake_up(&home->idle);
+	else if (!home->news)
+		kefa_local_wake(home);
 	spin_unlock(&home->lock);
 }
 
-static void kefa_local_refuse(struct kefa_ts *ts)
+/**
+ * kefa_local_refuse() - return slots to their endpoints as the device does without a peer
+ * @ts: the first slot, or NULL
+ *
+ * Context: Under kefa_ep.lock of the endpoint that has the slots.
+ */
+void kefa_local_refuse(struct kefa_ts *ts)
 {
-	struct kefa_ts_queue over;
 	struct kefa_ts *next;
 
-	kefa_tsq_init(&over);
 	for (; ts; ts = next) {
 		next = ts->next;
 		ts->status = KEFA_STATUS_GONE;
-		kefa_tsq_add(&over, ts);
-		kefa_local_return(&over);
+		kefa_local_return(ts, ts);
 	}
 }
 
@@ -263,46 +267,7 @@ static void kefa_local_refuse(struct kefa_ts *ts)
  */
 void kefa_local_post(struct kefa_rdm *rdm, struct kefa_ts *ts, enum kefa_local_in in)
 {
-	struct kefa_local *to = ts->peer->local;
-	bool up;
-
-	lockdep_assert_held(&rdm->ep.lock);
-	rdm->local->nout++;
-	rdm->stats.local++;
-	ts->next = NULL;
-	spin_lock(&to->lock);
-	up = to->up;
-	if (likely(up)) {
-		kefa_tsq_add(&to->in[in], ts);
-		kefa_local_wake(to);
-	}
-	spin_unlock(&to->lock);
-	if (unlikely(!up))
-		kefa_local_refuse(ts);
-}
-
-/* Complete slots that peers have handled. Return: their number. */
-static unsigned int kefa_local_reap(struct kefa_rdm *rdm, struct kefa_ts *ts)
-{
-	struct ib_wc wc = { };
-	struct kefa_ts *next;
-	unsigned int n = 0;
-
-	lockdep_assert_held(&rdm->ep.lock);
-	for (; ts; ts = next, n++) {
-		next = ts->next;
-		rdm->local->nout--;
-		if (likely(kefa_eager_returned(rdm, ts)))
-			continue;
-		kefa_rdm_report(rdm);
-		wc.wr_id = ts->id;
-		wc.vendor_err = ts->status;
-		wc.status = ts->status ? IB_WC_GENERAL_ERR : IB_WC_SUCCESS;
-		kefa_ts_done(rdm, &wc);
-		if (unlikely(rdm->reap))
-			kefa_rdm_reap(rdm);
-	}
-	return n;
+	kefa_local_pass(rdm, ts, in);
 }
 
 /* --- the receiver --- */
@@ -396,8 +361,38 @@ struct kefa_rpeer *kefa_local_sender(struct kefa_rdm *rdm, const struct kefa_loc
 	return peer;
 }
 
-/* Return: status of the packet for its sender. */
-static u8 kefa_local_packet(struct kefa_rdm *rdm, struct kefa_ts *ts)
+/*
+ * Write the headers of the next packet of a message that was passed without any, as the sender
+ * would have done. Return: the packet's length.
+ */
+static u32 kefa_local_write(const struct kefa_rdm *rdm, struct kefa_ts *ts, void **at)
+{
+	struct kefa_pkt pkt = {
+		.row		= kefa_row_of(ts->type),
+		.flags		= KEFA_PKT_CONNID_HDR,
+		.has_connid	= true,
+		.connid		= ts->home->connid,
+		.msg_id		= ts->msg_id,
+		.tag		= ts->tag,
+		.msg_length	= ts->total,
+	};
+	const u32 hdr = kefa_hdr_len(pkt.row, pkt.flags, 0, 0);
+	u32 len = ts->total;
+
+	*at = ts->hdr;
+	if (pkt.row->flags & KEFA_ROW_MULTI) {
+		len = min(ts->seg.len, kefa_cut(rdm->lim.mtu - hdr, ts->total));
+		pkt.seg_offset = ts->total - ts->seg.len;
+	} else {
+		/* Data in the slot is where it follows any header. */
+		*at += KEFA_SHAPE_SHORT - hdr;
+	}
+	WARN_ON_ONCE(kefa_build(&pkt, *at, hdr) != hdr);
+	ts->len = ts->seg.len ? hdr : hdr + len;
+	return hdr + len;
+}
+
+static void kefa_local_packet(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
 	struct kefa_local *local = rdm->local;
 	struct kefa_held held = {
@@ -409,43 +404,61 @@ static u8 kefa_local_packet(struct kefa_rdm *rdm, struct kefa_ts *ts)
 		.local		= true,
 	};
 
-	kefa_rdm_report(rdm);
-	/* Without memory to keep the packet in, the endpoint has no receive for it. */
-	local->rs = local->rs ?: kefa_rs_spare(rdm);
-	if (!local->rs)
-		return KEFA_STATUS_RNR;
+	if (ts->whole)
+		held.len = kefa_local_write(rdm, ts, &held.buf);
 	local->now = ts;
 	kefa_rdm_packet(rdm, &held);
 	local->now = NULL;
+	/* If the next packet of the message finds no receive, the sender sends those from it on. */
+	if (ts->whole && ts->seg.len) {
+		ts->seg.phys += held.len - ts->len;
+		ts->seg.len -= held.len - ts->len;
+	}
 	if (unlikely(rdm->reap))
 		kefa_rdm_reap(rdm);
+}
+
+/**
+ * kefa_local_packets() - handle the packet in a slot, or all packets of the message in it
+ * @rdm: the endpoint
+ * @ts: the slot, of which the endpoint has the use
+ * @admits: number of packets for which the endpoint has receives
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: status of the last packet for its sender.
+ */
+u8 kefa_local_packets(struct kefa_rdm *rdm, struct kefa_ts *ts, u32 *admits)
+{
+	struct kefa_local *local = rdm->local;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	kefa_rdm_report(rdm);
+	do {
+		/* Without memory to keep the packet in, the endpoint has no receive for it. */
+		local->rs = local->rs ?: kefa_rs_spare(rdm);
+		if (!local->rs || !*admits)
+			return KEFA_STATUS_RNR;
+		--*admits;
+		kefa_local_packet(rdm, ts);
+	} while (ts->whole && ts->seg.len);
 	return 0;
 }
 
-/*
- * Handle packets, of which the endpoint has receives for @admits, and return their slots. Return:
- * their number.
- */
-static unsigned int kefa_local_handle(struct kefa_rdm *rdm, struct kefa_ts *ts, u32 admits)
+/* Put back slots that are left for another turn, before those that were added meanwhile. */
+static void kefa_local_later(struct kefa_local *local, enum kefa_local_in in, struct kefa_ts *first,
+			     struct kefa_ts **tail)
 {
-	struct kefa_ts_queue over;
-	struct kefa_ts *next;
-	unsigned int n = 0;
+	struct kefa_ts_queue *q = &local->in[in];
 
-	kefa_tsq_init(&over);
-	for (; ts; ts = next, n++) {
-		next = ts->next;
-		if (over.head && over.head->home != ts->home)
-			kefa_local_return(&over);
-		if (unlikely(n >= admits))
-			ts->status = KEFA_STATUS_RNR;
-		else
-			ts->status = kefa_eager_local(rdm, ts) ? 0 : kefa_local_packet(rdm, ts);
-		kefa_tsq_add(&over, ts);
-	}
-	if (over.head)
-		kefa_local_return(&over);
-	return n;
+	if (likely(!first))
+		return;
+	spin_lock(&local->lock);
+	*tail = q->head;
+	if (!q->head)
+		q->tail = tail;
+	q->head = first;
+	spin_unlock(&local->lock);
+	local->more = true;
 }
 
 /**
@@ -457,27 +470,28 @@ static unsigned int kefa_local_handle(struct kefa_rdm *rdm, struct kefa_ts *ts, 
  */
 unsigned int kefa_local_take(struct kefa_rdm *rdm)
 {
-	struct kefa_ts_queue done, answers, requests;
 	struct kefa_local *local = rdm->local;
+	struct kefa_ts_queue in[KEFA_LOCAL_INS];
+	struct kefa_ts *done, *left;
 	unsigned int n;
 
 	lockdep_assert_held(&rdm->ep.lock);
-	kefa_tsq_init(&done);
-	kefa_tsq_init(&answers);
-	kefa_tsq_init(&requests);
 	spin_lock(&local->lock);
 	local->news = false;
-	kefa_tsq_move(&local->done, &done, UINT_MAX);
-	kefa_tsq_move(&local->in[KEFA_LOCAL_ANSWERS], &answers, KEFA_LOCAL_BATCH);
-	kefa_tsq_move(&local->in[KEFA_LOCAL_REQUESTS], &requests, KEFA_LOCAL_BATCH);
-	local->more = local->in[KEFA_LOCAL_ANSWERS].head || local->in[KEFA_LOCAL_REQUESTS].head;
+	done = kefa_tsq_take(&local->done);
+	in[KEFA_LOCAL_ANSWERS].tail = local->in[KEFA_LOCAL_ANSWERS].tail;
+	in[KEFA_LOCAL_ANSWERS].head = kefa_tsq_take(&local->in[KEFA_LOCAL_ANSWERS]);
+	in[KEFA_LOCAL_REQUESTS].tail = local->in[KEFA_LOCAL_REQUESTS].tail;
+	in[KEFA_LOCAL_REQUESTS].head = kefa_tsq_take(&local->in[KEFA_LOCAL_REQUESTS]);
 	spin_unlock(&local->lock);
-	n = kefa_local_reap(rdm, done.head);
-	n += kefa_local_handle(rdm, answers.head, U32_MAX);
-	if (requests.head)
-		n += kefa_local_handle(rdm, requests.head, kefa_rx_admits(rdm, &local->next));
+	local->more = false;
+	n = kefa_local_reap(rdm, done);
+	left = kefa_local_answers(rdm, in[KEFA_LOCAL_ANSWERS].head, &n);
+	kefa_local_later(local, KEFA_LOCAL_ANSWERS, left, in[KEFA_LOCAL_ANSWERS].tail);
+	left = kefa_local_requests(rdm, in[KEFA_LOCAL_REQUESTS].head, &n);
+	kefa_local_later(local, KEFA_LOCAL_REQUESTS, left, in[KEFA_LOCAL_REQUESTS].tail);
 	kefa_rdm_report(rdm);
-	if (local->more)
+	if (unlikely(local->more))
 		kefa_ep_wake(&rdm->ep);
 	return n;
 }
@@ -524,16 +538,16 @@ static void kefa_local_pull(struct kefa_rdm *rdm)
 static void kefa_local_down(struct kefa_rdm *rdm)
 {
 	struct kefa_local *local = rdm->local;
-	struct kefa_ts_queue in;
+	struct kefa_ts *answers, *requests;
 
-	kefa_tsq_init(&in);
 	spin_lock_bh(&rdm->ep.lock);
 	spin_lock(&local->lock);
 	local->up = false;
-	kefa_tsq_move(&local->in[KEFA_LOCAL_ANSWERS], &in, UINT_MAX);
-	kefa_tsq_move(&local->in[KEFA_LOCAL_REQUESTS], &in, UINT_MAX);
+	answers = kefa_tsq_take(&local->in[KEFA_LOCAL_ANSWERS]);
+	requests = kefa_tsq_take(&local->in[KEFA_LOCAL_REQUESTS]);
 	spin_unlock(&local->lock);
-	kefa_local_refuse(in.head);
+	kefa_local_refuse(answers);
+	kefa_local_refuse(requests);
 	local->rs = NULL;
 	spin_unlock_bh(&rdm->ep.lock);
 }
@@ -542,14 +556,15 @@ static void kefa_local_down(struct kefa_rdm *rdm)
  * kefa_local_end() - hide an endpoint from others, and get all of its slots back
  * @rdm: the endpoint, halted and without a queue pair
  *
- * The slots that a peer is handling come back at once, because it holds a spin lock meanwhile.
+ * The slots that a peer has taken to handle them come back at once, or into its queue, because it
+ * holds a spin lock meanwhile.
  *
  * Context: Process context; sleeps. Not under kefa_ep.lock.
  */
 void kefa_local_end(struct kefa_rdm *rdm)
 {
 	struct kefa_local *local = rdm->local;
-	struct kefa_ts_queue done;
+	struct kefa_ts *done;
 	u32 left;
 
 	if (!local || !local->up)
@@ -559,13 +574,12 @@ void kefa_local_end(struct kefa_rdm *rdm)
 	spin_unlock_bh(&kefa_locals_lock);
 	kefa_local_down(rdm);
 	for (;;) {
-		kefa_tsq_init(&done);
 		spin_lock_bh(&rdm->ep.lock);
 		kefa_local_pull(rdm);
 		spin_lock(&local->lock);
-		kefa_tsq_move(&local->done, &done, UINT_MAX);
+		done = kefa_tsq_take(&local->done);
 		spin_unlock(&local->lock);
-		kefa_local_reap(rdm, done.head);
+		kefa_local_reap(rdm, done);
 		kefa_rdm_report(rdm);
 		left = local->nout;
 		spin_unlock_bh(&rdm->ep.lock);

@@ -9,14 +9,12 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/wait.h>
+#include "rdm.h"
 
-struct kefa_held;
-struct kefa_pkt;
-struct kefa_rdm;
-struct kefa_rpeer;
-struct kefa_rs;
 struct kefa_src;
-struct kefa_ts;
+
+/* Cost of the slots, by kefa_local_cost(), that an endpoint handles in one turn. */
+#define KEFA_LOCAL_BATCH	16
 
 /**
  * struct kefa_ts_queue - send slots in order, linked by kefa_ts.next
@@ -49,7 +47,8 @@ enum kefa_local_in {
  *	by these, or are in @done; under the endpoint's lock
  * @more: @in isn't empty, as there was more than a turn can handle; under the endpoint's lock
  * @next: earliest time to take another packet with a budget used up; under the endpoint's lock
- * @now: slot whose packet is being handled; under the endpoint's lock
+ * @now: slot whose packet is being handled; under the endpoint's lock. Such a slot is the
+ *	endpoint's, which may change it
  * @rs: receive slot for a packet that has to be kept, or NULL; under the endpoint's lock
  * @lock: a leaf, taken inside kefa_ep.lock of any endpoint; two of them are never held together
  * @up: the endpoint takes packets; under @lock
@@ -86,7 +85,11 @@ struct kefa_local *kefa_local_new(struct kefa_rdm *rdm);
 void kefa_local_put(struct kefa_local *local);
 void kefa_local_start(struct kefa_rdm *rdm);
 void kefa_local_meet(struct kefa_rdm *rdm, struct kefa_rpeer *peer);
+void kefa_local_wake(struct kefa_local *local);
 void kefa_local_post(struct kefa_rdm *rdm, struct kefa_ts *ts, enum kefa_local_in in);
+void kefa_local_refuse(struct kefa_ts *ts);
+void kefa_local_return(struct kefa_ts *first, struct kefa_ts *last);
+u8 kefa_local_packets(struct kefa_rdm *rdm, struct kefa_ts *ts, u32 *admits);
 unsigned int kefa_local_take(struct kefa_rdm *rdm);
 bool kefa_local_news(struct kefa_local *local);
 void kefa_local_end(struct kefa_rdm *rdm);
@@ -106,5 +109,64 @@ static inline bool kefa_local_due(const struct kefa_local *local)
 {
 	return READ_ONCE(local->news) || local->more;
 }
+
+/* Add a slot to the end of a queue. */
+static __always_inline void kefa_tsq_add(struct kefa_ts_queue *q, struct kefa_ts *ts)
+{
+	ts->next = NULL;
+	*q->tail = ts;
+	q->tail = &ts->next;
+}
+
+/**
+ * kefa_local_cost() - get the part of a turn that a slot takes
+ * @ts: the slot
+ *
+ * Context: Under kefa_ep.lock of the endpoint that handles the slot.
+ * Return: the cost: 1, and 1 more for each 16 KiB of a message.
+ */
+static __always_inline unsigned int kefa_local_cost(const struct kefa_ts *ts)
+{
+	return 1 + ts->seg.len / SZ_16K;
+}
+
+/**
+ * kefa_local_pass() - pass a slot to a peer in the same kernel
+ * @rdm: the endpoint, enabled
+ * @ts: slot of the packet or message, in KEFA_TS_POSTED
+ * @in: queue of the peer
+ *
+ * If the peer is gone, the packet is lost, as the device would report it.
+ *
+ * Context: Under kefa_ep.lock.
+ */
+static __always_inline void kefa_local_pass(struct kefa_rdm *rdm, struct kefa_ts *ts,
+					    enum kefa_local_in in)
+{
+	struct kefa_local *to = ts->peer->local;
+	bool up;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	rdm->local->nout++;
+	rdm->stats.local++;
+	spin_lock(&to->lock);
+	up = to->up;
+	if (likely(up)) {
+		kefa_tsq_add(&to->in[in], ts);
+		if (!to->news)
+			kefa_local_wake(to);
+	}
+	spin_unlock(&to->lock);
+	if (likely(up))
+		return;
+	ts->next = NULL;
+	kefa_local_refuse(ts);
+}
+
+/* fast_local.c */
+
+unsigned int kefa_local_reap(struct kefa_rdm *rdm, struct kefa_ts *ts);
+struct kefa_ts *kefa_local_answers(struct kefa_rdm *rdm, struct kefa_ts *ts, unsigned int *n);
+struct kefa_ts *kefa_local_requests(struct kefa_rdm *rdm, struct kefa_ts *ts, unsigned int *n);
 
 #endif /* KEFA_RDM_LOCAL_H */

@@ -164,14 +164,15 @@ enum kefa_whole {
  * @hdr: headers, followed by data up to KEFA_TS_ROOM in total
  * @dma: DMA address of @hdr
  * @seg: data that is sent without a copy, or memory that is read into; length 0 if there is
- *	neither
+ *	neither. With @whole and a local peer, what is left of the message
  * @copy: bounce buffer with the whole packet, or NULL
  * @context: with @whole, context of the ULP
  * @mr: in KEFA_TS_FETCH and with @lends, the region, counted in kefa_mr.reads
  * @kept: for a packet of an atomic operation that must be made again, the whole packet
  * @tag: with @whole, tag of the message
  * @raddr: of a work request by kefa_rdma_wr(), address of the peer's memory
- * @total: with @whole, length of the message, read or write
+ * @total: with @whole, length of the message, read or write; for a local peer in one slot, though
+ *	it has the type of a message in several packets
  * @rkey: with @raddr, key of the peer's memory
  * @cq_flags: with @whole, flags of the completion
  * @err: with @whole or in KEFA_TS_REFUSED, positive errno of the first failure
@@ -179,7 +180,7 @@ enum kefa_whole {
  * @imm: remote CQ data of a message without a header, or of a write
  * @msg_id: with @ordered, number of the message
  * @len: bytes at @hdr or @copy; more than KEFA_TS_ROOM without @copy if the packet must be made
- *	again: kefa_target_again()
+ *	again: kefa_target_again(); with @whole and a local peer, what local.c has written
  * @type: enum kefa_pkt_type, or 0 for a message without a header
  * @state: enum kefa_ts_state
  * @what: enum kefa_ts_what
@@ -693,8 +694,6 @@ unsigned int kefa_rdm_poll(struct kefa_ep *ep, unsigned int budget);
 void kefa_rdm_wcs(struct kefa_rdm *rdm, unsigned int n);
 void kefa_rdm_report(struct kefa_rdm *rdm);
 void kefa_eager_init(struct kefa_rdm *rdm);
-bool kefa_eager_local(struct kefa_rdm *rdm, const struct kefa_ts *ts);
-bool kefa_eager_returned(struct kefa_rdm *rdm, struct kefa_ts *ts);
 
 /* report.c */
 

@@ -67,7 +67,7 @@ enum kefa_drop {
  * @target_cut: reads and writes by peers that ended because they made no progress and others waited
  * @timed_out: reads and writes that ended because the peer didn't answer
  * @unsupported: packets that weren't sent because the peer doesn't support their type
- * @local: packets to peers in the same kernel
+ * @local: packets and whole messages to peers in the same kernel
  */
 struct kefa_rdm_stats {
 	u64	sent[KEFA_PKT_TYPES];
