@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Sessions of connections: the callbacks of kofi_cm, and the ends of sessions. */
-#include <linux/random.h>
+/*
+ * Connections of a link. Each side of a connection that isn't refused sends one DISC: the one that
+ * ends it after the flush of its operations, and the other one after its own. With both, its number
+ * is free. Lanes drop messages that come after the end: kmsg_lane_end_tag().
+ */
 #include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/utsname.h>
-#include <net/net_namespace.h>
 #include "msg.h"
 
-/* Time limits in milliseconds. */
-#define KMSG_KEEP_ALIVE_MS	10000	/* see kcm_config.keep_alive_ms */
-#define KMSG_REPLACE_MS		1000	/* no client has an earlier session */
-#define KMSG_RETRY_MS		120000	/* a failed attempt isn't repeated: it is ended before */
-#define KMSG_GIVE_UP_MS		1
-
-static void kmsg_conn_end_work(struct work_struct *work)
-{
-	struct kmsg_conn *conn = container_of(work, struct kmsg_conn, end);
-
-	kcm_disconnect(conn->session);
-	complete(&conn->gone);
-}
-
 /**
- * kmsg_conn_new() - allocate a connection without a session
+ * kmsg_conn_new() - allocate a connection without a link
  *
- * Return: the connection, or NULL.
+ * Return: the connection, for kmsg_conn_put(), or NULL.
  */
 struct kmsg_conn *kmsg_conn_new(void)
 {
@@ -32,310 +19,226 @@ struct kmsg_conn *kmsg_conn_new(void)
 
 	if (!conn)
 		return NULL;
-	conn->handle.fclass = FI_CLASS_CONNREQ;
+	conn->setup = kzalloc(sizeof(*conn->setup), GFP_KERNEL);
+	if (!conn->setup) {
+		kfree(conn);
+		return NULL;
+	}
+	conn->setup->handle.fclass = FI_CLASS_CONNREQ;
+	refcount_set(&conn->refs, 1);
 	INIT_LIST_HEAD(&conn->list);
 	mutex_init(&conn->lock);
-	init_completion(&conn->gone);
-	INIT_WORK(&conn->end, kmsg_conn_end_work);
 	return conn;
 }
 
 /**
- * kmsg_conn_free() - free a connection
- * @conn: the connection, after its session's last callback, or without one
+ * kmsg_conn_put() - drop a reference
+ * @conn: the connection
  */
-void kmsg_conn_free(struct kmsg_conn *conn)
+void kmsg_conn_put(struct kmsg_conn *conn)
 {
-	if (conn->listener)
-		kmsg_listener_put(conn->listener);
+	if (!refcount_dec_and_test(&conn->refs))
+		return;
+	kmsg_link_put(conn->link);
+	kfree(conn->setup);
 	kfree(conn);
 }
 
-/**
- * kmsg_hello_parse() - parse what the peer sends in HELLO or ACCEPT
- * @peer: the message
- * @hello: takes it
- *
- * Return: 0 or -EPROTO.
- */
-int kmsg_hello_parse(const struct kcm_peer *peer, struct kmsg_hello *hello)
+/* The memory is only needed until the connection is established. */
+static void kmsg_conn_drop_setup(struct kmsg_conn *conn)
 {
-	const struct kmsg_wire_hello *wire = peer->priv;
-	size_t len;
+	lockdep_assert_held(&conn->lock);
+	kfree(conn->setup);
+	conn->setup = NULL;
+}
 
-	if (peer->priv_len < sizeof(*wire) || peer->priv_len - sizeof(*wire) > KMSG_DATA_MAX ||
-	    le32_to_cpu(wire->magic) != KMSG_MAGIC)
-		return -EPROTO;
-	if (peer->addrs.count != 1 || !peer->addrs.len ||
-	    peer->addrs.len > sizeof(hello->addr))
-		return -EPROTO;
-	len = peer->priv_len - sizeof(*wire);
-	hello->format = peer->addrs.format;
-	hello->addrlen = peer->addrs.len;
-	memcpy(hello->addr, peer->addrs.addr, peer->addrs.len);
-	hello->protocol = le32_to_cpu(wire->protocol);
-	hello->tag = le64_to_cpu(wire->tag);
-	hello->posted = le64_to_cpu(wire->posted);
-	hello->len = len;
-	memcpy(hello->data, wire + 1, len);
+/* The state changes, and the peer must answer in time. */
+static void kmsg_conn_await(struct kmsg_conn *conn, enum kmsg_conn_state state)
+{
+	lockdep_assert_held(&conn->lock);
+	conn->state = state;
+	conn->since = jiffies;
+}
+
+/* Nothing is sent or received any more. */
+static void kmsg_conn_over(struct kmsg_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	conn->state = KMSG_CONN_OVER;
+	kmsg_link_forget(conn->link, conn);
+}
+
+/* Send a message that has only a number, or what kmsg_setup.msg has. */
+static void kmsg_conn_send(struct kmsg_conn *conn, enum kmsg_type type)
+{
+	struct kmsg_msg msg;
+
+	/* Without the memory for addresses and data. */
+	msg.type = type;
+	msg.why = KMSG_REFUSED;
+	msg.id = conn->id;
+	msg.side.len = 0;
+	kmsg_link_send(conn->link, &msg);
+}
+
+/* Send DISC, and wait for the peer's. */
+static void kmsg_conn_part(struct kmsg_conn *conn)
+{
+	kmsg_conn_send(conn, KMSG_DISC);
+	kmsg_conn_await(conn, KMSG_CONN_PARTING);
+	kmsg_conn_drop_setup(conn);
+}
+
+static void kmsg_conn_send_side(struct kmsg_conn *conn, enum kmsg_type type)
+{
+	struct kmsg_msg *msg = &conn->setup->msg;
+
+	kmsg_ep_hello(conn->ep, &msg->side);
+	msg->type = type;
+	msg->why = 0;
+	msg->id = conn->id;
+	kmsg_link_send(conn->link, msg);
+}
+
+static void kmsg_conn_reject(struct kmsg_conn *conn, enum kmsg_why why, const void *data,
+			     size_t len)
+{
+	struct kmsg_msg *msg = &conn->setup->msg;
+
+	lockdep_assert_held(&conn->lock);
+	msg->type = KMSG_REJECT;
+	msg->why = why;
+	msg->id = conn->id;
+	msg->side.len = len;
+	if (len)
+		memcpy(msg->side.data, data, len);
+	kmsg_link_send(conn->link, msg);
+	kmsg_conn_over(conn);
+}
+
+/* Send a request, unless it has to wait for others. */
+static void kmsg_conn_ask(struct kmsg_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+	if (kmsg_link_crowded(conn->link, true))
+		return;
+	conn->state = KMSG_CONN_ASKED;
+	kmsg_conn_send_side(conn, KMSG_CONN);
+}
+
+/* --- calls --- */
+
+/**
+ * kmsg_conn_connect() - request a connection
+ * @conn: the connection, with its endpoint, and the ULP's data in @conn->setup->msg. The caller
+ *	holds its lock
+ * @from: address to connect from, or AF_UNSPEC
+ * @to: the peer's address
+ *
+ * Return: 0 or a negative errno, after which there is no link.
+ */
+int kmsg_conn_connect(struct kmsg_conn *conn, const struct sockaddr_storage *from,
+		      const struct sockaddr_storage *to)
+{
+	bool live;
+	int ret;
+
+	lockdep_assert_held(&conn->lock);
+	conn->active = true;
+	ret = kmsg_link_join(conn, from, to, &live);
+	if (ret) {
+		conn->active = false;
+		return ret;
+	}
+	conn->state = KMSG_CONN_WAITING;
+	if (live)
+		kmsg_conn_ask(conn);
 	return 0;
 }
 
-/* Return: bytes of private data at @wire. */
-static size_t kmsg_hello_build(const struct kmsg_hello *hello, struct kmsg_wire_hello *wire,
-			       struct kcm_addrs *addrs)
-{
-	*wire = (struct kmsg_wire_hello) {
-		.magic		= cpu_to_le32(KMSG_MAGIC),
-		.protocol	= cpu_to_le32(hello->protocol),
-		.tag		= cpu_to_le64(hello->tag),
-		.posted		= cpu_to_le64(hello->posted),
-	};
-	memcpy(wire + 1, hello->data, hello->len);
-	*addrs = (struct kcm_addrs) {
-		.format	= hello->format,
-		.len	= hello->addrlen,
-		.count	= 1,
-		.addr	= hello->addr,
-	};
-	return sizeof(*wire) + hello->len;
-}
-
-/* --- the end --- */
-
-/* Begin to end an active session, once. */
-static void kmsg_conn_disconnect(struct kmsg_conn *conn)
-{
-	lockdep_assert_held(&conn->lock);
-	if (!conn->ending)
-		queue_work(kmsg_wq, &conn->end);
-	conn->ending = true;
-}
-
 /**
- * kmsg_conn_end() - end a connection from this side
- * @conn: the connection, of an endpoint
- * @reason: reason for the peer
- * @wait: return after the last callback, so that the connection can be freed
+ * kmsg_conn_accept() - accept a request
+ * @conn: the request, with its endpoint, and the ULP's data in @conn->setup->msg. The caller holds
+ *	its lock
  *
- * Nothing happens without a session.
+ * Return: 0, -ECONNABORTED if the peer has given up, or another negative errno.
  */
-void kmsg_conn_end(struct kmsg_conn *conn, enum kcm_reason reason, bool wait)
+int kmsg_conn_accept(struct kmsg_conn *conn)
 {
-	mutex_lock(&conn->lock);
-	if (!conn->session) {
-		wait = false;
-	} else if (!conn->active && !conn->over && conn->accepted) {
-		kcm_bye(conn->session, reason, false, NULL, 0);
-	} else if (!conn->active && !conn->over) {
-		/* Without a callback, nobody else says that it is over. */
-		if (kcm_reject(conn->session, -ENOLINK, false, 0, NULL, NULL, 0)) {
-			conn->over = true;
-			complete(&conn->gone);
-		}
-	} else if (conn->active) {
-		if (conn->live && !conn->over)
-			kcm_bye(conn->session, reason, false, NULL, 0);
-		kmsg_conn_disconnect(conn);
-	}
-	conn->live = false;
-	mutex_unlock(&conn->lock);
-	if (wait)
-		wait_for_completion(&conn->gone);
+	int ret;
+
+	lockdep_assert_held(&conn->lock);
+	if (conn->state != KMSG_CONN_REQUEST)
+		return -ECONNABORTED;
+	ret = kmsg_ep_peer(conn->ep, &conn->setup->peer);
+	if (ret)
+		return ret;
+	kmsg_conn_await(conn, KMSG_CONN_ACCEPTED);
+	kmsg_conn_send_side(conn, KMSG_ACCEPT);
+	return 0;
 }
 
 /**
- * kmsg_conn_refuse() - refuse a request and free it
- * @conn: the request, taken from its passive endpoint
+ * kmsg_conn_refuse() - refuse a request
+ * @conn: the request, taken from its passive endpoint; the reference is dropped
  * @data: private data for the peer
  * @len: bytes of @data
  */
 void kmsg_conn_refuse(struct kmsg_conn *conn, const void *data, size_t len)
 {
-	bool wait;
-
 	mutex_lock(&conn->lock);
-	wait = conn->over || !kcm_reject(conn->session, -ENOLINK, false, 0, NULL, data, len);
+	if (conn->state == KMSG_CONN_REQUEST)
+		kmsg_conn_reject(conn, KMSG_REFUSED, data, len);
 	mutex_unlock(&conn->lock);
-	if (wait)
-		wait_for_completion(&conn->gone);
-	kmsg_conn_free(conn);
-}
-
-/* A refusal by the peer's ULP has no errno of its own on the wire. */
-static int kmsg_err(const struct kcm_end *end)
-{
-	if (end->err == -ENOENT || (end->err == -ENOLINK && end->refused))
-		return -ECONNREFUSED;
-	return end->err;
-}
-
-static void kmsg_stop(struct kcm_session *s, const struct kcm_end *end)
-{
-	struct kmsg_conn *conn = kcm_context(s);
-	const bool active = conn->active;
-
-	mutex_lock(&conn->lock);
-	conn->over = true;
-	conn->live = false;
-	if (conn->ep)
-		kmsg_ep_ended(conn->ep, -kmsg_err(end), end->data, end->len);
-	kcm_gone(s);
-	if (active)
-		kmsg_conn_disconnect(conn);
-	mutex_unlock(&conn->lock);
-	/* The connection can be freed from here on. */
-	if (!active)
-		complete(&conn->gone);
-}
-
-/* --- the active side --- */
-
-static int kmsg_hello(struct kcm_session *s, struct kcm_addrs *addrs, const void **priv,
-		      size_t *len)
-{
-	struct kmsg_conn *conn = kcm_context(s);
-	struct kmsg_wire_hello *wire = (void *)conn->out;
-	int ret = -ECANCELED;
-
-	mutex_lock(&conn->lock);
-	if (conn->ep && !conn->ending) {
-		kmsg_ep_hello(conn->ep, &conn->mine);
-		*len = kmsg_hello_build(&conn->mine, wire, addrs);
-		*priv = wire;
-		ret = 0;
-	}
-	mutex_unlock(&conn->lock);
-	return ret;
-}
-
-static int kmsg_accepted(struct kcm_session *s, const struct kcm_peer *peer)
-{
-	struct kmsg_conn *conn = kcm_context(s);
-	int ret;
-
-	mutex_lock(&conn->lock);
-	ret = conn->ep && !conn->ending ? kmsg_hello_parse(peer, &conn->peer) : -ECANCELED;
-	ret = ret ?: kmsg_ep_peer(conn->ep, &conn->peer);
-	mutex_unlock(&conn->lock);
-	return ret;
-}
-
-static void kmsg_failed(struct kcm_session *s, const struct kcm_end *end)
-{
-	struct kmsg_conn *conn = kcm_context(s);
-
-	mutex_lock(&conn->lock);
-	if (conn->ep)
-		kmsg_ep_ended(conn->ep, -kmsg_err(end), end->data, end->len);
-	kmsg_conn_disconnect(conn);
-	mutex_unlock(&conn->lock);
-}
-
-/* --- the passive side --- */
-
-/* Connections need no secret. */
-static int kmsg_keys(struct kcm_listener *l, const struct kcm_peer *peer,
-		     struct kulp_key *keys[KULP_SECRETS])
-{
-	return kmsg_listening(kcm_listener_context(l)) ? 0 : -ENOENT;
-}
-
-/* --- both --- */
-
-static void kmsg_live(struct kcm_session *s)
-{
-	struct kmsg_conn *conn = kcm_context(s);
-	const bool active = conn->active;
-
-	mutex_lock(&conn->lock);
-	if (active)
-		kcm_names(s, &conn->local, &conn->remote);
-	conn->live = !conn->ending;
-	if (conn->ep && conn->live)
-		kmsg_ep_connected(conn->ep, conn->peer.data, active ? conn->peer.len : 0);
-	mutex_unlock(&conn->lock);
-}
-
-static void kmsg_note(struct kcm_session *s, const void *data, size_t len)
-{
-	const struct kmsg_wire_credit *wire = data;
-	struct kmsg_conn *conn = kcm_context(s);
-	int ret = 0;
-
-	mutex_lock(&conn->lock);
-	if (len != sizeof(*wire))
-		ret = -EPROTO;
-	else if (conn->ep)
-		ret = kmsg_credit_add(conn->ep, le64_to_cpu(wire->posted));
-	if (ret)
-		kcm_bye(s, KCM_BYE_PROTOCOL, false, NULL, 0);
-	mutex_unlock(&conn->lock);
-}
-
-static const struct kcm_ops kmsg_ops = {
-	.keys		= kmsg_keys,
-	.request	= kmsg_request,
-	.hello		= kmsg_hello,
-	.accepted	= kmsg_accepted,
-	.live		= kmsg_live,
-	.note		= kmsg_note,
-	.failed		= kmsg_failed,
-	.stop		= kmsg_stop,
-};
-
-const struct kcm_config kmsg_config = {
-	.net		= &init_net,
-	.service	= "kofi-msg",
-	.version_min	= 1,
-	.version	= 1,
-	.keep_alive_ms	= KMSG_KEEP_ALIVE_MS,
-	.replace_ms	= KMSG_REPLACE_MS,
-	.ops		= &kmsg_ops,
-};
-
-/* The name is for logs. kofi_cm's names have no spaces. */
-static void kmsg_name(char name[KCM_NAME])
-{
-	strscpy(name, init_utsname()->nodename, KCM_NAME);
-	for (; *name; name++)
-		if (*name <= ' ' || *name >= 0x7f)
-			*name = '-';
+	kmsg_conn_put(conn);
 }
 
 /**
- * kmsg_conn_connect() - begin the session of an active connection
- * @conn: the connection, with its endpoint, and the ULP's data in @conn->mine. The caller holds its
- *	lock, so that callbacks find the session
- * @from: address to connect from, or AF_UNSPEC
- * @to: the peer's address
- *
- * Return: 0, -EINVAL or -ENOMEM, after which there is no session.
+ * kmsg_conn_end() - end a connection from this side
+ * @conn: the connection, of an endpoint
+ * @closes: the endpoint is being closed: nothing uses it after the call
  */
-int kmsg_conn_connect(struct kmsg_conn *conn, const struct sockaddr_storage *from,
-		      const struct sockaddr_storage *to)
+void kmsg_conn_end(struct kmsg_conn *conn, bool closes)
 {
-	char instance[17], name[KCM_NAME] = "-";
-	struct kcm_client client = {
-		.to		= *to,
-		.from		= *from,
-		.name		= name,
-		.instance	= instance,
-		.retry_ms	= KMSG_RETRY_MS,
-		.give_up_ms	= KMSG_GIVE_UP_MS,
-	};
-	int ret;
+	mutex_lock(&conn->lock);
+	switch (conn->state) {
+	case KMSG_CONN_WAITING:
+		kmsg_conn_over(conn);
+		break;
+	case KMSG_CONN_REQUEST:
+		kmsg_conn_reject(conn, KMSG_REFUSED, NULL, 0);
+		break;
+	case KMSG_CONN_ASKED:
+	case KMSG_CONN_ACCEPTED:
+	case KMSG_CONN_LIVE:
+		kmsg_conn_part(conn);
+		break;
+	case KMSG_CONN_LEFT:
+		kmsg_conn_send(conn, KMSG_DISC);
+		kmsg_conn_over(conn);
+		break;
+	case KMSG_CONN_NEW:
+	case KMSG_CONN_PARTING:
+	case KMSG_CONN_OVER:
+		break;
+	}
+	if (closes)
+		conn->ep = NULL;
+	mutex_unlock(&conn->lock);
+}
 
-	lockdep_assert_held(&conn->lock);
-	/* A session of its own: it replaces no other one. */
-	snprintf(instance, sizeof(instance), "%016llx", get_random_u64());
-	if (*init_utsname()->nodename)
-		kmsg_name(name);
-	conn->active = true;
-	ret = kcm_connect(&kmsg_config, &client, conn, &conn->session);
-	if (ret)
-		conn->active = false;
-	return ret;
+/**
+ * kmsg_conn_flushed() - tell that the operations have ended
+ * @conn: the connection; if the peer has ended it, nothing follows
+ */
+void kmsg_conn_flushed(struct kmsg_conn *conn)
+{
+	mutex_lock(&conn->lock);
+	if (conn->state == KMSG_CONN_LEFT) {
+		kmsg_conn_send(conn, KMSG_DISC);
+		kmsg_conn_over(conn);
+	}
+	mutex_unlock(&conn->lock);
 }
 
 /**
@@ -343,38 +246,244 @@ int kmsg_conn_connect(struct kmsg_conn *conn, const struct sockaddr_storage *fro
  * @conn: the connection
  * @posted: number of receives since the beginning
  *
- * Return: 0, also when the connection isn't alive, -ENOBUFS or -ENOMEM to try again, or another
- * negative errno.
+ * Return: 0, also when the connection isn't alive, or -ENOBUFS: kmsg_credit_due() is called later.
  */
 int kmsg_conn_credit(struct kmsg_conn *conn, u64 posted)
 {
-	const struct kmsg_wire_credit wire = { .posted = cpu_to_le64(posted) };
+	struct kmsg_msg msg;
 
 	lockdep_assert_held(&conn->lock);
-	return conn->live ? kcm_note(conn->session, &wire, sizeof(wire)) : 0;
+	if (conn->state != KMSG_CONN_LIVE)
+		return 0;
+	/* A later number goes instead of this one. */
+	if (kmsg_link_crowded(conn->link, false))
+		return -ENOBUFS;
+	msg.type = KMSG_CREDIT;
+	msg.why = 0;
+	msg.id = conn->id;
+	msg.side.posted = posted;
+	kmsg_link_send(conn->link, &msg);
+	return 0;
 }
 
 /**
- * kmsg_conn_accept() - accept a request
- * @conn: the request, with its endpoint, and the ULP's data in @conn->mine. The caller holds its
- *	lock
+ * kmsg_conn_names() - get the IP addresses of a connection
+ * @conn: the connection
+ * @local: takes this side's
+ * @remote: takes the peer's
  *
- * Return: 0, -ECONNABORTED if the session has ended, or another negative errno.
+ * Their family is AF_UNSPEC if they aren't known: on the active side, until the connection is
+ * established.
  */
-int kmsg_conn_accept(struct kmsg_conn *conn)
+void kmsg_conn_names(struct kmsg_conn *conn, struct sockaddr_storage *local,
+		     struct sockaddr_storage *remote)
 {
-	struct kmsg_wire_hello *wire = (void *)conn->out;
-	struct kcm_addrs addrs;
-	size_t len;
-	int ret;
+	if (conn->link && (conn->established || !conn->active)) {
+		kmsg_link_names(conn->link, local, remote);
+		return;
+	}
+	memset(local, 0, sizeof(*local));
+	memset(remote, 0, sizeof(*remote));
+}
+
+/* --- the link's callbacks --- */
+
+/**
+ * kmsg_conn_begin() - the link is live, or takes messages again: send what waits
+ * @conn: the connection
+ * @unused: for kmsg_link_each()
+ */
+void kmsg_conn_begin(struct kmsg_conn *conn, int unused)
+{
+	mutex_lock(&conn->lock);
+	if (conn->state == KMSG_CONN_WAITING)
+		kmsg_conn_ask(conn);
+	else if (conn->state == KMSG_CONN_LIVE)
+		kmsg_credit_due(conn->ep);
+	mutex_unlock(&conn->lock);
+}
+
+/**
+ * kmsg_conn_late() - end the link if the peer hasn't answered in time
+ * @conn: the connection
+ * @ms: time limit in milliseconds
+ */
+void kmsg_conn_late(struct kmsg_conn *conn, int ms)
+{
+	mutex_lock(&conn->lock);
+	if ((conn->state == KMSG_CONN_ACCEPTED || conn->state == KMSG_CONN_PARTING) &&
+	    time_after(jiffies, conn->since + msecs_to_jiffies(ms)))
+		kmsg_link_break(conn->link);
+	mutex_unlock(&conn->lock);
+}
+
+/*
+ * A link that was there when a connection was requested may have had a peer that is gone, or that
+ * has begun anew. Ask once more, over another link. Return: whether this was to be done.
+ */
+static bool kmsg_conn_again(struct kmsg_conn *conn, int err)
+{
+	bool live;
 
 	lockdep_assert_held(&conn->lock);
-	ret = conn->over ? -ECONNABORTED : kmsg_ep_peer(conn->ep, &conn->peer);
-	if (!ret) {
-		kmsg_ep_hello(conn->ep, &conn->mine);
-		len = kmsg_hello_build(&conn->mine, wire, &addrs);
-		ret = kcm_accept(conn->session, &addrs, wire, len);
-		conn->accepted = !ret;
+	if (!conn->again || (conn->state != KMSG_CONN_ASKED && conn->state != KMSG_CONN_WAITING) ||
+	    (err != -ECONNABORTED && err != -ECONNRESET && err != -ECONNREFUSED))
+		return false;
+	err = kmsg_link_rejoin(conn, &live);
+	conn->again = false;
+	if (err) {
+		kmsg_ep_ended(conn->ep, -err, NULL, 0);
+		conn->state = KMSG_CONN_OVER;
+		return true;
 	}
-	return ret == -ENOTCONN ? -ECONNABORTED : ret;
+	conn->state = KMSG_CONN_WAITING;
+	if (live)
+		kmsg_conn_ask(conn);
+	return true;
+}
+
+/**
+ * kmsg_conn_lost() - the link has ended
+ * @conn: the connection
+ * @err: negative errno
+ */
+void kmsg_conn_lost(struct kmsg_conn *conn, int err)
+{
+	mutex_lock(&conn->lock);
+	if (conn->state != KMSG_CONN_OVER && !kmsg_conn_again(conn, err)) {
+		if (conn->ep)
+			kmsg_ep_ended(conn->ep, -err, NULL, 0);
+		kmsg_conn_over(conn);
+	}
+	mutex_unlock(&conn->lock);
+}
+
+/**
+ * kmsg_conn_asked() - handle a request
+ * @conn: the connection, of a link; the reference belongs to the function
+ * @l: listener
+ * @side: the peer's side
+ */
+void kmsg_conn_asked(struct kmsg_conn *conn, struct kmsg_listener *l,
+		     const struct kmsg_hello *side)
+{
+	int ret;
+
+	conn->setup->peer = *side;
+	mutex_lock(&conn->lock);
+	conn->state = KMSG_CONN_REQUEST;
+	mutex_unlock(&conn->lock);
+	/* Afterwards the reference belongs to the passive endpoint, or to the endpoint. */
+	ret = kmsg_request(l, conn);
+	if (!ret)
+		return;
+	mutex_lock(&conn->lock);
+	kmsg_conn_reject(conn, ret == -EBUSY ? KMSG_BUSY : ret == -ENOMEM ? KMSG_NO_MEMORY :
+			       KMSG_REFUSED, NULL, 0);
+	mutex_unlock(&conn->lock);
+	kmsg_conn_put(conn);
+}
+
+static int kmsg_conn_established(struct kmsg_conn *conn, const struct kmsg_hello *peer)
+{
+	conn->state = KMSG_CONN_LIVE;
+	conn->established = true;
+	kmsg_ep_connected(conn->ep, peer ? peer->data : NULL, peer ? peer->len : 0);
+	kmsg_conn_drop_setup(conn);
+	return 0;
+}
+
+static int kmsg_conn_accepted(struct kmsg_conn *conn, const struct kmsg_hello *peer)
+{
+	int ret;
+
+	if (conn->state == KMSG_CONN_PARTING)
+		return 0;
+	if (conn->state != KMSG_CONN_ASKED)
+		return -EPROTO;
+	ret = kmsg_ep_peer(conn->ep, peer);
+	if (ret) {
+		kmsg_ep_ended(conn->ep, -ret, NULL, 0);
+		kmsg_conn_part(conn);
+		return 0;
+	}
+	kmsg_conn_send(conn, KMSG_LIVE);
+	return kmsg_conn_established(conn, peer);
+}
+
+static int kmsg_conn_rejected(struct kmsg_conn *conn, const struct kmsg_msg *msg)
+{
+	static const int errs[KMSG_WHYS] = {
+		[KMSG_REFUSED]		= ECONNREFUSED,
+		[KMSG_BUSY]		= EBUSY,
+		[KMSG_NO_MEMORY]	= EBUSY,
+	};
+
+	if (conn->state != KMSG_CONN_PARTING && conn->state != KMSG_CONN_ASKED)
+		return -EPROTO;
+	if (conn->ep)
+		kmsg_ep_ended(conn->ep, errs[msg->why], msg->side.data, msg->side.len);
+	kmsg_conn_over(conn);
+	return 0;
+}
+
+static int kmsg_conn_disc(struct kmsg_conn *conn)
+{
+	switch (conn->state) {
+	case KMSG_CONN_REQUEST:
+		/* The ULP learns it when it accepts. */
+		kmsg_conn_send(conn, KMSG_DISC);
+		kmsg_conn_over(conn);
+		return 0;
+	case KMSG_CONN_ACCEPTED:
+	case KMSG_CONN_LIVE:
+		conn->state = KMSG_CONN_LEFT;
+		kmsg_ep_ended(conn->ep, ECONNABORTED, NULL, 0);
+		return 0;
+	case KMSG_CONN_PARTING:
+		kmsg_conn_over(conn);
+		return 0;
+	default:
+		return -EPROTO;
+	}
+}
+
+static int kmsg_conn_note(struct kmsg_conn *conn, const struct kmsg_msg *msg)
+{
+	lockdep_assert_held(&conn->lock);
+	switch (msg->type) {
+	case KMSG_ACCEPT:
+		return kmsg_conn_accepted(conn, &msg->side);
+	case KMSG_REJECT:
+		return kmsg_conn_rejected(conn, msg);
+	case KMSG_LIVE:
+		if (conn->state == KMSG_CONN_ACCEPTED)
+			return kmsg_conn_established(conn, NULL);
+		return conn->state == KMSG_CONN_PARTING ? 0 : -EPROTO;
+	case KMSG_CREDIT:
+		if (conn->state == KMSG_CONN_LIVE)
+			return kmsg_credit_add(conn->ep, msg->side.posted);
+		return conn->state == KMSG_CONN_PARTING ? 0 : -EPROTO;
+	case KMSG_DISC:
+		return kmsg_conn_disc(conn);
+	default:
+		return -EPROTO;
+	}
+}
+
+/**
+ * kmsg_conn_message() - handle a message of the peer
+ * @conn: the connection, of the link that the message came over
+ * @msg: the message
+ *
+ * Return: 0, or -EPROTO if it isn't possible now.
+ */
+int kmsg_conn_message(struct kmsg_conn *conn, const struct kmsg_msg *msg)
+{
+	int ret;
+
+	mutex_lock(&conn->lock);
+	ret = conn->state == KMSG_CONN_OVER ? 0 : kmsg_conn_note(conn, msg);
+	mutex_unlock(&conn->lock);
+	return ret;
 }

@@ -186,9 +186,10 @@ static void kmsg_end_work(struct work_struct *work)
 		mutex_lock(&conn->lock);
 		kmsg_ep_ended(ep, removed ? ENODEV : EHOSTUNREACH, NULL, 0);
 		mutex_unlock(&conn->lock);
-		kmsg_conn_end(conn, removed ? KCM_BYE_REMOVED : KCM_BYE_FAILED, false);
+		kmsg_conn_end(conn, false);
 	}
 	kmsg_ep_flush(ep);
+	kmsg_conn_flushed(conn);
 }
 
 /**
@@ -246,9 +247,9 @@ static int kmsg_start(struct kmsg_ep *ep, const struct sockaddr_storage *to, con
 	ret = kmsg_begin(ep);
 	if (ret)
 		return ret;
-	conn->mine.len = paramlen;
+	conn->setup->msg.side.len = paramlen;
 	if (paramlen)
-		memcpy(conn->mine.data, param, paramlen);
+		memcpy(conn->setup->msg.side.data, param, paramlen);
 	memcpy(&from, &ep->source, sizeof(ep->source));
 	ret = to ? kmsg_conn_connect(conn, &from, to) : kmsg_conn_accept(conn);
 	if (ret)
@@ -271,7 +272,7 @@ static int kmsg_connect(struct fid_ep *ep_fid, const void *addr, const void *par
 	if (ret)
 		return ret;
 	mutex_lock(&conn->lock);
-	if (conn->session)
+	if (conn->link)
 		ret = conn->active ? -EISCONN : -FI_EOPBADSTATE;
 	else
 		ret = kmsg_start(ep, &to, param, paramlen);
@@ -288,7 +289,7 @@ static int kmsg_accept(struct fid_ep *ep_fid, const void *param, size_t paramlen
 	if (paramlen > KMSG_DATA_MAX)
 		return -EINVAL;
 	mutex_lock(&conn->lock);
-	if (!conn->session || conn->active)
+	if (!conn->link || conn->active)
 		ret = -FI_EOPBADSTATE;
 	else
 		ret = kmsg_start(ep, NULL, param, paramlen);
@@ -310,7 +311,7 @@ static int kmsg_shutdown(struct fid_ep *ep_fid, u64 flags)
 	if (ret)
 		return ret;
 	ret = kmsg_ep_flush(ep);
-	kmsg_conn_end(ep->conn, KCM_BYE_DONE, false);
+	kmsg_conn_end(ep->conn, false);
 	return ret;
 }
 
@@ -324,7 +325,7 @@ static int kmsg_setname(struct fid *fid, void *addr, size_t addrlen)
 	if (ret)
 		return ret;
 	mutex_lock(&ep->conn->lock);
-	if (ep->conn->session)
+	if (ep->conn->link)
 		ret = -FI_EOPBADSTATE;
 	else
 		memcpy(&ep->source, &new, sizeof(ep->source));
@@ -342,25 +343,25 @@ static int kmsg_copy_name(const struct sockaddr_storage *name, void *addr, size_
 static int kmsg_getname(struct fid *fid, void *addr, size_t *addrlen)
 {
 	struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
-	struct sockaddr_storage name;
+	struct sockaddr_storage local, remote;
 
 	mutex_lock(&ep->conn->lock);
-	name = ep->conn->local;
-	if (!ep->conn->session)
-		memcpy(&name, &ep->source, sizeof(ep->source));
+	kmsg_conn_names(ep->conn, &local, &remote);
+	if (!ep->conn->link)
+		memcpy(&local, &ep->source, sizeof(ep->source));
 	mutex_unlock(&ep->conn->lock);
-	return kmsg_copy_name(&name, addr, addrlen);
+	return kmsg_copy_name(&local, addr, addrlen);
 }
 
 static int kmsg_getpeer(struct fid_ep *ep_fid, void *addr, size_t *addrlen)
 {
 	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
-	struct sockaddr_storage name;
+	struct sockaddr_storage local, remote;
 
 	mutex_lock(&ep->conn->lock);
-	name = ep->conn->remote;
+	kmsg_conn_names(ep->conn, &local, &remote);
 	mutex_unlock(&ep->conn->lock);
-	return kmsg_copy_name(&name, addr, addrlen);
+	return kmsg_copy_name(&remote, addr, addrlen);
 }
 
 static const struct fi_ops_cm kmsg_cm_ops = {
@@ -400,6 +401,17 @@ static const struct fi_ops_ep kmsg_ep_ops = {
 
 /* --- the object --- */
 
+/* The link may have a reference, and needs no listener. */
+static void kmsg_ep_disown(struct kmsg_conn *conn)
+{
+	struct kmsg_listener *l = conn->listener;
+
+	kmsg_conn_end(conn, true);
+	kmsg_conn_put(conn);
+	if (l)
+		kmsg_listener_put(l);
+}
+
 static void kmsg_ep_free(struct kmsg_ep *ep)
 {
 	int i;
@@ -407,7 +419,7 @@ static void kmsg_ep_free(struct kmsg_ep *ep)
 	for (i = 0; i < KMSG_ROOMS; i++)
 		kofi_eq_unreserve(ep->room[i]);
 	if (ep->conn)
-		kmsg_conn_free(ep->conn);
+		kmsg_ep_disown(ep->conn);
 	fi_freeinfo(ep->info);
 	kfree(ep);
 }
@@ -419,7 +431,7 @@ static int kmsg_ep_close(struct fid *fid)
 	kmsg_ep_stop(ep);
 	/* Operations first, so that none is on its way when the peer hears of the end. */
 	kmsg_ep_flush(ep);
-	kmsg_conn_end(ep->conn, KCM_BYE_DONE, true);
+	kmsg_conn_end(ep->conn, true);
 	if (ep->lane)
 		kmsg_lane_leave(ep->lane, ep);
 	cancel_work_sync(&ep->end);

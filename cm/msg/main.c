@@ -40,6 +40,7 @@ module_init(kmsg_init);
 static void __exit kmsg_exit(void)
 {
 	kofi_connector_deregister(&kmsg_connector);
+	kmsg_links_end();
 	destroy_workqueue(kmsg_wq);
 }
 module_exit(kmsg_exit);

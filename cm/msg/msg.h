@@ -5,25 +5,28 @@
  *	main.c		module, the core's connector
  *	info.c		entries of fi_getinfo(), IP addresses
  *	lane.c		unconnected endpoints that connections share
- *	conn.c		sessions of kofi_cm, one for each connection
+ *	link.c		sessions of kofi_cm, which connections between two machines share
+ *	wire.c		their messages
+ *	conn.c		connections of a link
  *	pep.c		passive endpoints and their requests
  *	ep.c		connected endpoints
  *	post.c		their posts, and credits
  *
- * A connection is a session of kofi_cm, over which the sides exchange the addresses of their
- * lanes, a tag for each direction, private data and credits. Its messages are tagged messages
- * between the two lanes, which complete directly in the ULP's queues. A tag has 64 random bits, so
- * that no third peer can guess it. A side sends only what the peer has posted receives for: the
- * peer's count of receives is the limit of messages sent.
+ * The two sides of a connection exchange by the link the addresses of their lanes, a tag for each
+ * direction, private data and credits. Its messages are tagged messages between the two lanes,
+ * which complete directly in the ULP's queues. A tag has 64 random bits, so that no third peer can
+ * guess it. A side sends only what the peer has posted receives for: the peer's count of receives
+ * is the limit of messages sent.
  *
  * A kmsg_conn of a request belongs to its passive endpoint until fi_endpoint() or fi_reject() takes
- * it, and then to the endpoint. Its owner frees it after the session's last callback. The kmsg_conn
- * of another endpoint gets its session in fi_connect().
+ * it, and then to the endpoint. The link has a reference of its own until both sides have ended it.
  *
  * Locks, outer ones first:
  *	kmsg_listen_lock (mutex)	listeners are made and freed
  *	kmsg_lock (mutex)		requests that wait, the passive endpoint of a listener
- *	kmsg_conn.lock (mutex)		the session is alive; and its endpoint
+ *	kmsg_conn.lock (mutex)		state of a connection, and its endpoint
+ *	kmsg_links_lock (mutex)		active links
+ *	kmsg_link.lock (mutex)		state, connections and notes of a link
  *	kmsg_lanes_lock (mutex)		lanes
  *	kmsg_ep.lock (spinlock, BH)	state, news of receives
  *	kmsg_lane.lock (spinlock, BH)	connections of a lane; taken under the provider's lock
@@ -34,59 +37,23 @@
 #define KMSG_H
 
 #include <linux/atomic.h>
-#include <linux/completion.h>
 #include <linux/hashtable.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 #include <kofi/provider.h>
 #include <kofi/session.h>
+#include "wire.h"
 
-#define KMSG_DATA_MAX		256	/* bytes of private data */
 #define KMSG_BACKLOG		64	/* default of FI_BACKLOG */
 #define KMSG_BACKLOG_MAX	4096
 #define KMSG_TAG_BITS		6	/* of the number of lists in a table of tags */
 #define KMSG_FLUSH_MS		5000	/* longest wait for operations that can't be canceled */
-
-/**
- * struct kmsg_hello - the part of a side that is known before its data
- * @format: format of @addr
- * @addrlen: bytes of @addr
- * @addr: address of its lane
- * @protocol: protocol and version of its lane
- * @tag: tag of the messages that it receives
- * @posted: number of receives that it has posted
- * @len: bytes of @data
- * @data: private data of the ULP
- */
-struct kmsg_hello {
-	u32	format;
-	u16	addrlen;
-	u8	addr[KULP_ADDR_MAX];
-	u32	protocol;
-	u64	tag;
-	u64	posted;
-	size_t	len;
-	u8	data[KMSG_DATA_MAX];
-};
-
-/* Private data of HELLO and ACCEPT: this, and the ULP's data. */
-struct kmsg_wire_hello {
-	__le32	magic;
-	__le32	protocol;
-	__le64	tag;
-	__le64	posted;
-} __packed;
-
-#define KMSG_MAGIC	0x67736d6b
-
-/* A note. */
-struct kmsg_wire_credit {
-	__le64	posted;
-} __packed;
 
 /**
  * struct kmsg_lane - an unconnected endpoint for all connections with the same queues
@@ -163,45 +130,71 @@ struct kmsg_pep {
 };
 
 /**
- * struct kmsg_conn - a connection's session
+ * enum kmsg_conn_state - state of a connection
+ * @KMSG_CONN_NEW: it has no link
+ * @KMSG_CONN_WAITING: active: the link isn't live yet
+ * @KMSG_CONN_ASKED: active: CONN was sent
+ * @KMSG_CONN_REQUEST: passive: the ULP has to answer
+ * @KMSG_CONN_ACCEPTED: passive: ACCEPT was sent
+ * @KMSG_CONN_LIVE: it is established
+ * @KMSG_CONN_LEFT: the peer has sent DISC, and operations are being ended
+ * @KMSG_CONN_PARTING: DISC was sent
+ * @KMSG_CONN_OVER: it isn't the link's any more
+ */
+enum kmsg_conn_state {
+	KMSG_CONN_NEW,
+	KMSG_CONN_WAITING,
+	KMSG_CONN_ASKED,
+	KMSG_CONN_REQUEST,
+	KMSG_CONN_ACCEPTED,
+	KMSG_CONN_LIVE,
+	KMSG_CONN_LEFT,
+	KMSG_CONN_PARTING,
+	KMSG_CONN_OVER,
+};
+
+/**
+ * struct kmsg_setup - the part of a connection that is needed until it is established
  * @handle: fi_info.handle of a request
+ * @msg: this side
+ * @peer: passive side: the other side
+ */
+struct kmsg_setup {
+	struct fid		handle;
+	struct kmsg_msg		msg;
+	struct kmsg_hello	peer;
+};
+
+/**
+ * struct kmsg_conn - a connection
+ * @refs: the endpoint or passive endpoint, and the link
+ * @id: number in @link
  * @list: in kmsg_pep.requests, or empty; under kmsg_lock
  * @listener: of a passive one that was taken, which holds a reference; or NULL
+ * @link: the link, or NULL; set under @lock
+ * @lock: protects all that follows, and @link
+ * @state: the state
  * @active: this side has requested the connection
- * @session: the session, or NULL; set once, under @lock, and valid until @over
- * @lock: protects @over to @ep
- * @over: the session has ended
- * @ending: the end of an active one has begun
- * @accepted: the ULP has accepted a passive one
- * @live: notes can be sent
+ * @again: the link was there before the request, which is repeated if it ends
+ * @established: the connection has been established
+ * @since: time of KMSG_CONN_ACCEPTED or KMSG_CONN_PARTING, in jiffies
  * @ep: the endpoint, or NULL
- * @gone: no callback follows
- * @end: ends an active one
- * @mine: this side
- * @peer: the other side
- * @out: private data of HELLO or ACCEPT
- * @local: this side's IP address
- * @remote: the peer's IP address
+ * @setup: NULL when the connection is established, or has ended
  */
 struct kmsg_conn {
-	struct fid			handle;
+	refcount_t			refs;
+	u32				id;
 	struct list_head		list;
 	struct kmsg_listener		*listener;
+	struct kmsg_link		*link;
+	struct mutex			lock;		/* protects state to setup, and link */
+	enum kmsg_conn_state		state;
 	bool				active;
-	struct kcm_session		*session;
-	struct mutex			lock;		/* protects over to ep */
-	bool				over;
-	bool				ending;
-	bool				accepted;
-	bool				live;
+	bool				again;
+	bool				established;
+	unsigned long			since;
 	struct kmsg_ep			*ep;
-	struct completion		gone;
-	struct work_struct		end;
-	struct kmsg_hello		mine;
-	struct kmsg_hello		peer;
-	u8				out[sizeof(struct kmsg_wire_hello) + KMSG_DATA_MAX];
-	struct sockaddr_storage		local;
-	struct sockaddr_storage		remote;
+	struct kmsg_setup		*setup;
 };
 
 /**
@@ -342,24 +335,46 @@ void kmsg_lane_stop(struct kmsg_lane *lane);
 void kmsg_lane_add_tag(struct kmsg_lane *lane, struct kmsg_ep *ep);
 void kmsg_lane_end_tag(struct kmsg_lane *lane, struct kmsg_ep *ep);
 
+/* link.c */
+
+extern const struct kcm_config kmsg_config;
+int kmsg_link_join(struct kmsg_conn *conn, const struct sockaddr_storage *from,
+		   const struct sockaddr_storage *to, bool *live);
+void kmsg_link_forget(struct kmsg_link *link, struct kmsg_conn *conn);
+void kmsg_link_put(struct kmsg_link *link);
+void kmsg_link_names(struct kmsg_link *link, struct sockaddr_storage *local,
+		     struct sockaddr_storage *remote);
+void kmsg_link_send(struct kmsg_link *link, const struct kmsg_msg *msg);
+bool kmsg_link_crowded(struct kmsg_link *link, bool urgent);
+int kmsg_link_rejoin(struct kmsg_conn *conn, bool *live);
+void kmsg_link_break(struct kmsg_link *link);
+void kmsg_links_end(void);
+
 /* conn.c */
 
 struct kmsg_conn *kmsg_conn_new(void);
-void kmsg_conn_free(struct kmsg_conn *conn);
-int kmsg_hello_parse(const struct kcm_peer *peer, struct kmsg_hello *hello);
+void kmsg_conn_put(struct kmsg_conn *conn);
 int kmsg_conn_connect(struct kmsg_conn *conn, const struct sockaddr_storage *from,
 		      const struct sockaddr_storage *to);
 int kmsg_conn_accept(struct kmsg_conn *conn);
 void kmsg_conn_refuse(struct kmsg_conn *conn, const void *data, size_t len);
+void kmsg_conn_end(struct kmsg_conn *conn, bool closes);
+void kmsg_conn_flushed(struct kmsg_conn *conn);
 int kmsg_conn_credit(struct kmsg_conn *conn, u64 posted);
-void kmsg_conn_end(struct kmsg_conn *conn, enum kcm_reason reason, bool wait);
-extern const struct kcm_config kmsg_config;
+void kmsg_conn_names(struct kmsg_conn *conn, struct sockaddr_storage *local,
+		     struct sockaddr_storage *remote);
+void kmsg_conn_begin(struct kmsg_conn *conn, int unused);
+void kmsg_conn_late(struct kmsg_conn *conn, int ms);
+void kmsg_conn_lost(struct kmsg_conn *conn, int err);
+void kmsg_conn_asked(struct kmsg_conn *conn, struct kmsg_listener *l,
+		     const struct kmsg_hello *side);
+int kmsg_conn_message(struct kmsg_conn *conn, const struct kmsg_msg *msg);
 
 /* pep.c */
 
 int kmsg_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
 		    void *context);
-int kmsg_request(struct kcm_session *s, const struct kcm_peer *peer);
+int kmsg_request(struct kmsg_listener *l, struct kmsg_conn *conn);
 bool kmsg_listening(struct kmsg_listener *l);
 void kmsg_listener_put(struct kmsg_listener *l);
 struct kmsg_conn *kmsg_request_take(struct fid *handle);

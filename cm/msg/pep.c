@@ -149,24 +149,26 @@ static void kmsg_release(void *entry)
 static struct fi_info *kmsg_request_info(const struct kmsg_pep *pep, struct kmsg_conn *conn)
 {
 	struct fi_info *info = fi_dupinfo(pep->info);
+	struct sockaddr_storage local, remote;
 
 	if (!info)
 		return NULL;
-	info->handle = &conn->handle;
-	if (kmsg_set_addr(&info->src_addr, &info->src_addrlen, &conn->local) ||
-	    kmsg_set_addr(&info->dest_addr, &info->dest_addrlen, &conn->remote)) {
+	info->handle = &conn->setup->handle;
+	kmsg_conn_names(conn, &local, &remote);
+	if (kmsg_set_addr(&info->src_addr, &info->src_addrlen, &local) ||
+	    kmsg_set_addr(&info->dest_addr, &info->dest_addrlen, &remote)) {
 		fi_freeinfo(info);
 		return NULL;
 	}
-	info->addr_format = conn->remote.ss_family == AF_INET6 ? FI_SOCKADDR_IN6 :
-								 FI_SOCKADDR_IN;
+	info->addr_format = remote.ss_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
 	return info;
 }
 
 /* Write FI_CONNREQ. The event has memory of its own, so that it isn't lost if the queue is full. */
 static int kmsg_request_event(struct kmsg_pep *pep, struct kmsg_conn *conn)
 {
-	const size_t len = sizeof(struct fi_eq_cm_entry) + conn->peer.len;
+	const struct kmsg_hello *peer = &conn->setup->peer;
+	const size_t len = sizeof(struct fi_eq_cm_entry) + peer->len;
 	struct kofi_eq_event *room = kofi_eq_reserve(len);
 	struct fi_eq_cm_entry *entry = kzalloc(len, GFP_KERNEL);
 	int ret = -ENOMEM;
@@ -177,7 +179,7 @@ static int kmsg_request_event(struct kmsg_pep *pep, struct kmsg_conn *conn)
 	entry->info = kmsg_request_info(pep, conn);
 	if (!entry->info)
 		goto out;
-	memcpy(entry->data, conn->peer.data, conn->peer.len);
+	memcpy(entry->data, peer->data, peer->len);
 	ret = kofi_eq_write_event(pep->eq, room, FI_CONNREQ, entry, len, kmsg_release);
 	if (ret)
 		fi_freeinfo(entry->info);
@@ -189,7 +191,14 @@ out:
 	return ret;
 }
 
-static int kmsg_request_add(struct kmsg_listener *l, struct kmsg_conn *conn)
+/**
+ * kmsg_request() - tell the ULP of a request
+ * @l: where
+ * @conn: the request, which the ULP can answer as soon as it sees the event
+ *
+ * Return: 0, or -ENOENT if nobody listens, -EBUSY if too many requests wait, or -ENOMEM.
+ */
+int kmsg_request(struct kmsg_listener *l, struct kmsg_conn *conn)
 {
 	struct kmsg_pep *pep;
 	int ret;
@@ -210,40 +219,13 @@ static int kmsg_request_add(struct kmsg_listener *l, struct kmsg_conn *conn)
 	return ret;
 }
 
-/**
- * kmsg_request() - kcm_ops.request
- * @s: the session
- * @peer: its peer
- *
- * Return: 0, or a negative errno, with which the session is refused.
- */
-int kmsg_request(struct kcm_session *s, const struct kcm_peer *peer)
-{
-	struct kmsg_listener *l = kcm_listener_context(kcm_session_listener(s));
-	struct kmsg_conn *conn = kmsg_conn_new();
-	int ret;
-
-	if (!conn)
-		return -ENOMEM;
-	conn->session = s;
-	ret = kmsg_hello_parse(peer, &conn->peer) ?: kcm_names(s, &conn->local, &conn->remote);
-	if (!ret) {
-		/* The ULP can answer as soon as it sees the event. */
-		kcm_set_context(s, conn);
-		ret = kmsg_request_add(l, conn);
-	}
-	if (ret)
-		kmsg_conn_free(conn);
-	return ret;
-}
-
 static struct kmsg_conn *kmsg_request_find(struct kmsg_pep *pep, const struct fid *handle)
 {
 	struct kmsg_conn *conn;
 
 	lockdep_assert_held(&kmsg_lock);
 	list_for_each_entry(conn, &pep->requests, list)
-		if (&conn->handle == handle) {
+		if (&conn->setup->handle == handle) {
 			list_del_init(&conn->list);
 			pep->nrequests--;
 			return conn;

@@ -13,9 +13,8 @@
 #include <linux/uio.h>
 #include "msg.h"
 
-/* Longest time until a peer is told of receives, and between attempts, in milliseconds. */
+/* Longest time until a peer is told of receives, in milliseconds. */
 #define KMSG_NOTE_MS	2
-#define KMSG_AGAIN_MS	10
 
 /* Maximum number of receives that a peer is told of at once, and that it can have posted. */
 #define KMSG_STEP_MAX	64
@@ -330,9 +329,6 @@ static void kmsg_credit_note(struct work_struct *work)
 		ep->told = told;
 		kmsg_credit_at(ep, S64_MAX);
 		spin_unlock_bh(&ep->lock);
-		/* The peer doesn't take its notes, or memory is short. */
-		if (ret == -ENOBUFS || ret == -ENOMEM)
-			queue_delayed_work(kmsg_wq, &ep->note, msecs_to_jiffies(KMSG_AGAIN_MS));
 	}
 	mutex_unlock(&conn->lock);
 }
