@@ -429,13 +429,17 @@ static void credits(struct kunit *test)
 {
 	struct msg_scene *s = msg_scene(test);
 	struct fi_cq_tagged_entry comp;
+	unsigned long start;
 	int i;
 
 	msg_connect(test, s);
 	KUNIT_EXPECT_EQ(test, fi_send(s->client.ep, s->client.buf, 8, NULL, 0, CTX(1)), -EAGAIN);
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, fi_recv(s->server.ep, s->server.buf, 8, NULL, 0, CTX(9)), 0);
+	/* The call returns early, because the queue is notified. */
+	start = jiffies;
 	KUNIT_EXPECT_EQ(test, fi_cq_sread(s->client.cq, &comp, 1, NULL, MSG_WAIT_MS), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, start + msecs_to_jiffies(MSG_WAIT_MS / 2)));
 	for (i = 0; i < 3; i++) {
 		MSG_SEND(s->client.ep, s->client.buf, 8, 1);
 		MSG_DONE(&s->client, 1, 0);
