@@ -376,8 +376,9 @@ static const struct fi_ops_cm kmsg_cm_ops = {
 static ssize_t kmsg_cancel(struct fid *fid, void *context)
 {
 	struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
+	struct fid_ep *lane = ep->lane ? ep->lane->ep : NULL;
 
-	return ep->lane ? fi_cancel(&ep->lane->ep->fid, context) : -ENOENT;
+	return lane ? lane->ops->cancel_tag(lane, ep->rx_tag, context) : -ENOENT;
 }
 
 static int kmsg_getopt(struct fid *fid, int level, int optname, void *optval, size_t *optlen)

@@ -138,6 +138,7 @@ struct kofi_match_recv *kofi_match_arrive(struct kofi_match *match,
 struct kofi_match_msg *kofi_match_peek(struct kofi_match *match,
 				       struct kofi_match_recv *recv, u64 flags);
 struct kofi_match_recv *kofi_match_cancel(struct kofi_match *match, void *context);
+struct kofi_match_recv *kofi_match_cancel_tag(struct kofi_match *match, u64 tag, void *context);
 void kofi_match_remove(struct kofi_match *match, struct kofi_match_recv *recv);
 void kofi_match_remove_msg(struct kofi_match *match, struct kofi_match_msg *msg);
 struct kofi_match_msg *kofi_match_pop_msg(struct kofi_match *match);

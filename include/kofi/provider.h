@@ -209,6 +209,7 @@ struct fi_ops_av {
  *	for a receive with it. Sends that can't be taken back may take @timeout_ms; a peer whose
  *	operations take longer may die. Returns 0 or -ETIMEDOUT. Needed for connections alone: may
  *	be NULL
+ * @cancel_tag: as @cancel, but only among receives with a tag. Not NULL if @flush_tag isn't
  * @getopt: see fi_getopt()
  * @setopt: see fi_setopt()
  */
@@ -216,6 +217,7 @@ struct fi_ops_ep {
 	ssize_t (*cancel)(struct fid *fid, void *context);
 	int (*flush)(struct fid_ep *ep, fi_addr_t addr, unsigned int timeout_ms);
 	int (*flush_tag)(struct fid_ep *ep, u64 tag, unsigned int timeout_ms);
+	ssize_t (*cancel_tag)(struct fid_ep *ep, u64 tag, void *context);
 	int (*getopt)(struct fid *fid, int level, int optname, void *optval,
 		      size_t *optlen);
 	int (*setopt)(struct fid *fid, int level, int optname,

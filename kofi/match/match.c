@@ -517,6 +517,41 @@ struct kofi_match_recv *kofi_match_cancel(struct kofi_match *match, void *contex
 EXPORT_SYMBOL_NS_GPL(kofi_match_cancel, KOFI_PROVIDER);
 
 /**
+ * kofi_match_cancel_tag() - find and remove a receive with one tag
+ * @match: the endpoint's table
+ * @tag: the tag, of which the receive ignores no bits, for messages of any peer
+ * @context: context of the receive
+ *
+ * Searches only the receives with the tag.
+ *
+ * Context: Under the provider's lock.
+ * Return: the oldest such receive with this context, or NULL.
+ */
+struct kofi_match_recv *kofi_match_cancel_tag(struct kofi_match *match, u64 tag, void *context)
+{
+	const u64 any = FI_ADDR_UNSPEC;
+	struct kofi_match_link *first, *link;
+	struct kofi_match_recv *recv;
+
+	lockdep_assert_held(match->lock);
+	first = kofi_match_first(kofi_match_bucket(match, tag, any), tag, any,
+				 KOFI_MATCH_KIND_TAGGED);
+	if (!first)
+		return NULL;
+	link = first;
+	do {
+		recv = kofi_match_recv_of(link);
+		if (recv->context == context) {
+			kofi_match_remove(match, recv);
+			return recv;
+		}
+		link = list_next_entry(link, same);
+	} while (link != first);
+	return NULL;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_match_cancel_tag, KOFI_PROVIDER);
+
+/**
  * kofi_match_pop_msg() - remove any message, when the endpoint is closed
  * @match: the endpoint's table
  *

@@ -191,6 +191,7 @@ static const struct fi_ops_ep loop_ep_ops = {
 	.cancel		= loop_cancel,
 	.flush		= loop_flush,
 	.flush_tag	= loop_flush_tag,
+	.cancel_tag	= loop_cancel_tag,
 	.getopt		= loop_getopt,
 	.setopt		= loop_setopt,
 };

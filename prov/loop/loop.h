@@ -438,6 +438,7 @@ void loop_recv_result(struct loop_ep *ep, struct loop_op *recv, struct loop_op *
 		      size_t len);
 void loop_post_recvs(struct loop_ep *ep);
 ssize_t loop_cancel(struct fid *fid, void *context);
+ssize_t loop_cancel_tag(struct fid_ep *ep_fid, u64 tag, void *context);
 int loop_flush(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeout_ms);
 int loop_flush_tag(struct fid_ep *ep_fid, u64 tag, unsigned int timeout_ms);
 

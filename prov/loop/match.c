@@ -217,15 +217,28 @@ void loop_post_recvs(struct loop_ep *ep)
 			break;
 }
 
-static struct loop_op *loop_cancel_recv(struct loop_ep *ep, void *context)
+static bool loop_has_tag(const struct loop_op *op, u64 tag)
 {
-	struct kofi_match_recv *posted = kofi_match_cancel(&ep->match, context);
+	return op->req.what & FI_TAGGED && op->req.tag == tag;
+}
+
+/* With @tag, only operations with this tag. */
+static bool loop_cancels(const struct loop_op *op, const u64 *tag, const void *context)
+{
+	return op->req.context == context && (!tag || loop_has_tag(op, *tag));
+}
+
+static struct loop_op *loop_cancel_recv(struct loop_ep *ep, const u64 *tag, void *context)
+{
+	struct kofi_match_recv *posted;
 	struct loop_op *op;
 
+	posted = tag ? kofi_match_cancel_tag(&ep->match, *tag, context) :
+		       kofi_match_cancel(&ep->match, context);
 	if (posted)
 		return loop_recv_op(posted);
 	list_for_each_entry(op, &ep->posting, list)
-		if (op->req.context == context)
+		if (loop_cancels(op, tag, context))
 			return op;
 	return NULL;
 }
@@ -262,6 +275,24 @@ static struct kofi_cq *loop_op_cancel(struct loop_ep *ep, struct loop_op *op)
 	return cq;
 }
 
+static ssize_t loop_cancel_any(struct loop_ep *ep, const u64 *tag, void *context)
+{
+	struct kofi_cq *cq = NULL;
+	struct loop_op *op;
+
+	spin_lock_bh(&loop_lock);
+	op = loop_cancel_recv(ep, tag, context);
+	/* A connection would lose the credit that the send has taken. */
+	if (!op && !ep->as_msg)
+		op = loop_cancel_send(ep, context);
+	if (op)
+		cq = loop_op_cancel(ep, op);
+	spin_unlock_bh(&loop_lock);
+	if (cq)
+		kofi_cq_notify(cq);
+	return op ? 0 : -ENOENT;
+}
+
 /**
  * loop_cancel() - cancel one waiting operation
  * @fid: the endpoint
@@ -272,21 +303,23 @@ static struct kofi_cq *loop_op_cancel(struct loop_ep *ep, struct loop_op *op)
  */
 ssize_t loop_cancel(struct fid *fid, void *context)
 {
-	struct loop_ep *ep = container_of(fid, struct loop_ep, ep_fid.fid);
-	struct kofi_cq *cq = NULL;
-	struct loop_op *op;
+	return loop_cancel_any(container_of(fid, struct loop_ep, ep_fid.fid), NULL, context);
+}
 
-	spin_lock_bh(&loop_lock);
-	op = loop_cancel_recv(ep, context);
-	/* A connection would lose the credit that the send has taken. */
-	if (!op && !ep->as_msg)
-		op = loop_cancel_send(ep, context);
-	if (op)
-		cq = loop_op_cancel(ep, op);
-	spin_unlock_bh(&loop_lock);
-	if (cq)
-		kofi_cq_notify(cq);
-	return op ? 0 : -ENOENT;
+/**
+ * loop_cancel_tag() - cancel one waiting receive with a tag
+ * @ep_fid: the endpoint
+ * @tag: the tag
+ * @context: context of the receive
+ *
+ * Serves as fi_ops_ep.cancel_tag.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or -ENOENT.
+ */
+ssize_t loop_cancel_tag(struct fid_ep *ep_fid, u64 tag, void *context)
+{
+	return loop_cancel_any(to_loop_ep(ep_fid), &tag, context);
 }
 
 /* --- the end of operations with one peer, or with one tag --- */
@@ -302,11 +335,6 @@ struct loop_which {
 	u64	tag;
 	u32	id;
 };
-
-static bool loop_has_tag(const struct loop_op *op, u64 tag)
-{
-	return op->req.what & FI_TAGGED && op->req.tag == tag;
-}
 
 static void loop_flush_recvs(struct loop_ep *ep, struct list_head *recvs,
 			     const struct loop_which *which)

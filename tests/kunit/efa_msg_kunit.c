@@ -177,6 +177,11 @@ static void ends(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_recv(first[1], peer.buf, 8, NULL, 0, (void *)1), 0);
 	KUNIT_EXPECT_EQ(test, fi_recv(first[0], other.buf, 8, NULL, 0, (void *)2), 0);
 	KUNIT_EXPECT_EQ(test, fi_recv(s->client.ep, s->client.buf, 8, NULL, 0, (void *)3), 0);
+	/* Nor does fi_cancel() find those of another one. */
+	KUNIT_EXPECT_EQ(test, fi_cancel(&first[0]->fid, (void *)3), -ENOENT);
+	KUNIT_EXPECT_EQ(test, fi_recv(first[0], other.buf, 8, NULL, 0, (void *)3), 0);
+	KUNIT_EXPECT_EQ(test, fi_cancel(&first[0]->fid, (void *)3), 0);
+	MSG_DONE(&s->client, 3, ECANCELED);
 	KUNIT_EXPECT_EQ(test, fi_shutdown(first[0], 0), 0);
 	MSG_DONE(&s->client, 2, ECANCELED);
 	MSG_EXPECT(s->server.eq, FI_SHUTDOWN, first[1]);

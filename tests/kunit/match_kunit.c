@@ -212,6 +212,23 @@ static void step_cancel(struct scene *s)
 		list_del_init(&found->list);
 }
 
+/* Only among undirected receives that ignore no bits. */
+static void step_cancel_tag(struct scene *s)
+{
+	struct test_recv *r, *found = NULL;
+	void *context = pick_context(s);
+	const u64 tag = pick_tag(s);
+
+	list_for_each_entry(r, &s->recvs, list)
+		if (!found && r->context == context && r->what & FI_TAGGED && !r->ignore &&
+		    r->src == FI_ADDR_UNSPEC && r->tag == tag)
+			found = r;
+	KUNIT_ASSERT_PTR_EQ(s->test, kofi_match_cancel_tag(&s->match, tag, context),
+			    found ? &found->recv : NULL);
+	if (found)
+		list_del_init(&found->list);
+}
+
 /* Remove a receive or message in any state. */
 static void step_remove(struct scene *s)
 {
@@ -229,7 +246,7 @@ static void step_remove(struct scene *s)
 
 static void step(struct scene *s)
 {
-	switch (pick(s, 16)) {
+	switch (pick(s, 17)) {
 	case 0:
 		return step_peek(s);
 	case 1:
@@ -238,7 +255,9 @@ static void step(struct scene *s)
 		return step_cancel(s);
 	case 3:
 		return step_remove(s);
-	case 4 ... 9:
+	case 4:
+		return step_cancel_tag(s);
+	case 5 ... 10:
 		return step_post(s, &s->recv[pick(s, POOL)]);
 	default:
 		return step_arrive(s, &s->msg[pick(s, POOL)]);

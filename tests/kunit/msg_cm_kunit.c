@@ -391,6 +391,32 @@ static void cancels(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cancel(&s->server.ep->fid, CTX(1)), -ENOENT);
 }
 
+/* It cancels no operation of another connection over the same lane, also with the same context. */
+static void cancels_own(struct kunit *test)
+{
+	struct msg_scene *s = msg_scene(test);
+	struct fid_ep *first[2];
+
+	msg_connect(test, s);
+	first[0] = s->server.ep;
+	first[1] = s->client.ep;
+	KUNIT_EXPECT_EQ(test, fi_recv(first[0], s->server.buf, 8, NULL, 0, CTX(1)), 0);
+	msg_connect(test, s);
+	KUNIT_EXPECT_EQ(test, fi_cancel(&s->server.ep->fid, CTX(1)), -ENOENT);
+	KUNIT_EXPECT_EQ(test, fi_recv(s->server.ep, s->server.buf, 8, NULL, 0, CTX(2)), 0);
+	KUNIT_EXPECT_EQ(test, fi_recv(s->server.ep, s->server.buf, 8, NULL, 0, CTX(1)), 0);
+	KUNIT_EXPECT_EQ(test, fi_cancel(&s->server.ep->fid, CTX(1)), 0);
+	MSG_DONE(&s->server, 1, ECANCELED);
+	MSG_SEND(first[1], s->client.buf, 8, 3);
+	MSG_DONE(&s->client, 3, 0);
+	MSG_DONE(&s->server, 1, 0);
+	MSG_CLOSE(first[0]);
+	MSG_CLOSE(first[1]);
+	MSG_SEND(s->client.ep, s->client.buf, 8, 3);
+	MSG_DONE(&s->client, 3, 0);
+	MSG_DONE(&s->server, 2, 0);
+}
+
 static struct kunit_case msg_cm_cases[] = {
 	KUNIT_CASE(listens_at),
 	KUNIT_CASE(unread_requests),
@@ -405,6 +431,7 @@ static struct kunit_case msg_cm_cases[] = {
 	KUNIT_CASE(both_shut_down),
 	KUNIT_CASE(last_messages),
 	KUNIT_CASE(cancels),
+	KUNIT_CASE(cancels_own),
 	{}
 };
 

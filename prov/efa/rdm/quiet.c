@@ -91,11 +91,6 @@ int kefa_rdm_quiet(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeout_m
 
 /* --- operations with one tag --- */
 
-static bool kefa_rop_has(const struct kefa_rop *rop, u64 tag)
-{
-	return rop->state != KEFA_ROP_FREE && rop->cq_flags & FI_TAGGED && rop->tag == tag;
-}
-
 /* A whole message that the device has, with this tag. */
 static bool kefa_ts_has(const struct kefa_ts *ts, u64 tag)
 {

@@ -673,6 +673,7 @@ bool kefa_ts_data(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_ro
 void kefa_ts_seal(struct kefa_rdm *rdm, struct kefa_ts *ts, const struct kefa_pkt *pkt);
 bool kefa_rdm_send(struct kefa_rdm *rdm, struct kefa_rop *rop);
 ssize_t kefa_rdm_cancel(struct fid *fid, void *context);
+ssize_t kefa_rdm_cancel_tag(struct fid_ep *ep_fid, u64 tag, void *context);
 bool kefa_rdm_cancel_send(struct kefa_rdm *rdm, struct kefa_rop *rop);
 
 /* recv.c */

@@ -413,4 +413,16 @@ static inline void kefa_as_msg(u64 *flags, u64 *tag)
 	*tag = 0;
 }
 
+/**
+ * kefa_rop_has() - check the tag of an operation
+ * @rop: the operation, also one that is free
+ * @tag: the tag
+ *
+ * Return: whether it is a tagged message with this tag.
+ */
+static inline bool kefa_rop_has(const struct kefa_rop *rop, u64 tag)
+{
+	return rop->state != KEFA_ROP_FREE && rop->cq_flags & FI_TAGGED && rop->tag == tag;
+}
+
 #endif /* KEFA_RDM_ROP_H */

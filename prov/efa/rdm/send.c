@@ -711,10 +711,13 @@ ssize_t kefa_rdm_tx(struct fid_ep *ep_fid, struct kofi_req *req)
 
 /* --- cancelling --- */
 
-static bool kefa_cancel_posted(struct kefa_rdm *rdm, void *context)
+/* With @tag, only operations with this tag. */
+static bool kefa_cancel_posted(struct kefa_rdm *rdm, const u64 *tag, void *context)
 {
-	struct kofi_match_recv *recv = kofi_match_cancel(&rdm->match, context);
+	struct kofi_match_recv *recv;
 
+	recv = tag ? kofi_match_cancel_tag(&rdm->match, *tag, context) :
+		     kofi_match_cancel(&rdm->match, context);
 	if (recv)
 		kefa_rdm_unposted(rdm, container_of(recv, struct kefa_rop, recv), ECANCELED);
 	return recv;
@@ -740,14 +743,15 @@ bool kefa_rdm_cancel_send(struct kefa_rdm *rdm, struct kefa_rop *rop)
 }
 
 /* Cancel an operation that has a peer. A message in a multi-receive buffer has no context. */
-static bool kefa_cancel_begun(struct kefa_rdm *rdm, void *context)
+static bool kefa_cancel_begun(struct kefa_rdm *rdm, const u64 *tag, void *context)
 {
 	struct kefa_rop *rop;
 	u32 i;
 
 	for (i = 0; i < rdm->rops.size; i++) {
 		rop = &rdm->rops.ops[i];
-		if (rop->context != context || rop->flags & KEFA_ROP_PART)
+		if (rop->context != context || rop->flags & KEFA_ROP_PART ||
+		    (tag && !kefa_rop_has(rop, *tag)))
 			continue;
 		/* A connection would lose the credit that the send has taken. */
 		if (rdm->as_msg && rop->flags & KEFA_ROP_TX)
@@ -757,6 +761,26 @@ static bool kefa_cancel_begun(struct kefa_rdm *rdm, void *context)
 			return true;
 	}
 	return false;
+}
+
+static ssize_t kefa_cancel(struct kefa_ep *ep, const u64 *tag, void *context)
+{
+	struct kefa_rdm *rdm = to_kefa_rdm(ep);
+	struct kefa_news news;
+	bool found = false;
+
+	spin_lock_bh(&ep->lock);
+	if (ep->state == KEFA_EP_ENABLED) {
+		found = kefa_cancel_posted(rdm, tag, context) ||
+			kefa_cancel_begun(rdm, tag, context);
+		/* An answer may be due to the sender, and memory of kept packets was freed. */
+		if (found && kefa_rdm_due(rdm))
+			kefa_rdm_pump(rdm);
+	}
+	news = kefa_ep_news(ep);
+	spin_unlock_bh(&ep->lock);
+	kefa_ep_tell(ep, news, false);
+	return found ? 0 : -ENOENT;
 }
 
 /**
@@ -771,20 +795,21 @@ static bool kefa_cancel_begun(struct kefa_rdm *rdm, void *context)
  */
 ssize_t kefa_rdm_cancel(struct fid *fid, void *context)
 {
-	struct kefa_ep *ep = container_of(fid, struct kefa_ep, ep_fid.fid);
-	struct kefa_rdm *rdm = to_kefa_rdm(ep);
-	struct kefa_news news;
-	bool found = false;
+	return kefa_cancel(container_of(fid, struct kefa_ep, ep_fid.fid), NULL, context);
+}
 
-	spin_lock_bh(&ep->lock);
-	if (ep->state == KEFA_EP_ENABLED) {
-		found = kefa_cancel_posted(rdm, context) || kefa_cancel_begun(rdm, context);
-		/* An answer may be due to the sender, and memory of kept packets was freed. */
-		if (found && kefa_rdm_due(rdm))
-			kefa_rdm_pump(rdm);
-	}
-	news = kefa_ep_news(ep);
-	spin_unlock_bh(&ep->lock);
-	kefa_ep_tell(ep, news, false);
-	return found ? 0 : -ENOENT;
+/**
+ * kefa_rdm_cancel_tag() - as kefa_rdm_cancel(), among the operations with one tag
+ * @ep_fid: the endpoint
+ * @tag: the tag
+ * @context: context of the operation
+ *
+ * Serves as fi_ops_ep.cancel_tag.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or -ENOENT.
+ */
+ssize_t kefa_rdm_cancel_tag(struct fid_ep *ep_fid, u64 tag, void *context)
+{
+	return kefa_cancel(to_kefa_ep(ep_fid), &tag, context);
 }
