@@ -59,6 +59,11 @@ class CmWire(BlkWire):
     corpus = "corpus-cm"
 
 
+class MsgWire(BlkWire):
+    name = "msg_wire"
+    corpus = "corpus-msg"
+
+
 class RcWire(BlkWire):
     name = "rc_wire"
     corpus = "corpus-rc"
