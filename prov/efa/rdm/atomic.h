@@ -47,6 +47,10 @@ int kefa_atomic_send(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_atomic_park(struct kefa_rdm *rdm, struct kefa_ts *ts);
 int kefa_atomic_again(struct kefa_rdm *rdm, struct kefa_ts *ts);
 
+/* fast_atomic.c */
+
+extern const struct fi_ops_atomic kefa_rdm_atomic_ops;
+
 /**
  * kefa_atomic_release() - undo kefa_atomic_hold(), when the ULP gets its completion
  * @rdm: the endpoint

@@ -686,7 +686,6 @@ ssize_t kefa_rdm_rx_unlock(struct kefa_rdm *rdm, struct kofi_req *req) __release
 extern const struct fi_ops_msg kefa_rdm_msg_ops;
 extern const struct fi_ops_tagged kefa_rdm_tagged_ops;
 extern const struct fi_ops_rma kefa_rdm_rma_ops;
-extern const struct fi_ops_atomic kefa_rdm_atomic_ops;
 void kefa_rdm_set_limits(struct kefa_ep *ep);
 
 /* fast_eager.c */
