@@ -223,7 +223,8 @@ static struct kmsg_msg *request(struct kunit *test, u32 id, u64 posted)
 	return msg;
 }
 
-static noinline_for_stack void say(struct kunit *test, struct villain *v, const struct kmsg_msg *msg)
+static noinline_for_stack void say(struct kunit *test, struct villain *v,
+				   const struct kmsg_msg *msg)
 {
 	u8 buf[KMSG_WIRE_MAX];
 
