@@ -5,8 +5,8 @@
 # alone: yes
 # mem: 2G
 # host-root: yes
-# host-tools: rdma nvme fio bash losetup jq uuidgen getopt
-# modules: dummy loop configfs nvme_rdma nvmet_rdma rdma_rxe hmac sha256_generic crc32c_generic
+# host-tools: rdma nvme fio bash losetup jq uuidgen getopt udevadm gawk
+# modules: dummy loop configfs nvme_rdma nvmet_rdma rdma_rxe hmac sha256_generic crc32c_generic crc32_generic
 # settings: BLKTESTS= BLKTESTS_RUN=nvme
 # timeout: 7200
 #
@@ -18,7 +18,8 @@
 OUT=/tmp/shared
 
 # Programs that come before the host's. Modules are loaded from the guest's directory, and stay, but
-# for rdma_rxe. The tests want a siw device for each network device, and delete all links after each.
+# for rdma_rxe. The tests want a siw device for each network device without a link, so the soft
+# device's is hidden, and delete all links after each.
 stand_ins()
 {
 	mkdir -p $OUT/modules $OUT/links
@@ -42,9 +43,9 @@ stand_ins()
 	cat > $OUT/links/rdma <<-'EOF'
 		#!/bin/bash
 		case "$1 $2 $5" in
+		"link  ") /usr/bin/rdma link | grep -v '^link es0/'; exit ;;
 		"link add siw") exec /usr/bin/rdma link add "$3" type kofi_rc netdev "$7" ;;
 		esac
-		[ "$1 $2 $3" != "link del es0" ] || exit 0
 		exec /usr/bin/rdma "$@"
 	EOF
 	chmod +x $OUT/modules/modprobe $OUT/links/rdma
@@ -67,9 +68,12 @@ blktests()
 }
 
 check "modules are loaded" modprobe -a dummy loop nvmet_rdma nvme_rdma ib_uverbs udp_tunnel \
-	ip6_udp_tunnel efasim kofi_efa kofi_rc
+	ip6_udp_tunnel crc32_generic efasim kofi_efa kofi_rc
 stand_ins
+# Programs of the host see its own view of /sys, and bash needs /dev/fd.
+ln -s /proc/self/fd /dev/fd
 mount -t configfs configfs /sys/kernel/config 2> /dev/null
+mount -t configfs configfs /host/sys/kernel/config
 check "a network device is created" ip link add bt type dummy
 ip addr add 10.9.3.1/24 dev bt
 ip link set bt up
