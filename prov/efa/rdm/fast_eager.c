@@ -7,6 +7,7 @@
  * a report, so that the ULP gets its completions in order.
  */
 #include "fast.h"
+#include "msg.h"
 
 /**
  * kefa_eager_init() - initialize the lists of messages to report, and prepared work requests

@@ -337,29 +337,6 @@ void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held)
 	kefa_held_free(rdm, held);
 }
 
-/**
- * kefa_msg_unwanted() - check whether a message can never have a receive
- * @rdm: the endpoint
- * @what: FI_MSG or FI_TAGGED
- * @tag: tag of the message
- *
- * The endpoint outlives its connections, and peers send until they hear of the end. Kept, their
- * messages would use memory, and block their senders, for as long as the endpoint exists.
- *
- * Context: Under kefa_ep.lock.
- * Return: whether it is dropped if it finds no receive.
- */
-bool kefa_msg_unwanted(const struct kefa_rdm *rdm, u64 what, u64 tag)
-{
-	struct kofi_watch *watch = rdm->watch;
-
-	lockdep_assert_held(&rdm->ep.lock);
-	if (likely(!watch || !watch->tag_ended))
-		return false;
-	/* Connections post no untagged receives. */
-	return what != FI_TAGGED || watch->tag_ended(watch, tag);
-}
-
 static u64 kefa_pkt_what(const struct kefa_pkt *pkt)
 {
 	return pkt->row->flags & KEFA_ROW_TAGGED ? FI_TAGGED : FI_MSG;

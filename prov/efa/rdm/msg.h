@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Messages that arrive: what msg.c and early.c share. */
+/* Messages that arrive: what msg.c, early.c and fast_eager.c share. */
 #ifndef KEFA_RDM_MSG_H
 #define KEFA_RDM_MSG_H
 
@@ -16,6 +16,29 @@ void kefa_early_forget(struct kefa_rdm *rdm, struct kefa_held *first);
 /* msg.c */
 
 bool kefa_msg_begun(const struct kefa_rdm *rdm, const struct kefa_rpeer *peer, u32 msg_id);
+
+/**
+ * kefa_msg_unwanted() - check whether a message can never have a receive
+ * @rdm: the endpoint
+ * @what: FI_MSG or FI_TAGGED
+ * @tag: tag of the message
+ *
+ * The endpoint outlives its connections, and peers send until they hear of the end. Kept, their
+ * messages would use memory, and block their senders, for as long as the endpoint exists.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it is dropped if it finds no receive.
+ */
+static inline bool kefa_msg_unwanted(const struct kefa_rdm *rdm, u64 what, u64 tag)
+{
+	struct kofi_watch *watch = rdm->watch;
+
+	lockdep_assert_held(&rdm->ep.lock);
+	if (likely(!watch || !watch->tag_ended))
+		return false;
+	/* Connections post no untagged receives. */
+	return what != FI_TAGGED || watch->tag_ended(watch, tag);
+}
 
 /**
  * kefa_pkt_total() - get the length of a packet's message

@@ -771,7 +771,6 @@ void kefa_rop_whole(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_rdm_feed(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_held *held);
 struct kefa_rop *kefa_multi_take(struct kefa_rdm *rdm, struct kefa_rop *multi, u64 total);
 struct kefa_rop *kefa_rdm_take_sink(struct kefa_rdm *rdm);
-bool kefa_msg_unwanted(const struct kefa_rdm *rdm, u64 what, u64 tag);
 void kefa_msg_drop(struct kefa_rdm *rdm, struct kefa_held *held);
 
 /* quiet.c */
