@@ -174,6 +174,15 @@ static void crowd_send(struct crowd_conn *conn, u64 what)
 	list_add_tail(&conn->tx.list, &c.sends);
 }
 
+/* A client keeps what has ended for its commands. */
+static void crowd_over(struct crowd_conn *conn)
+{
+	live -= conn->live && !conn->over;
+	conn->over = true;
+	if (!peer)
+		list_move_tail(&conn->list, &c.over);
+}
+
 static void crowd_completed(struct crowd_op *op)
 {
 	struct crowd_conn *conn = op->conn;
@@ -183,8 +192,7 @@ static void crowd_completed(struct crowd_op *op)
 	if (op->send || !conn->ep)
 		return;
 	if (!peer && op->buf[0] == CROWD_KILL) {
-		conn->over = true;
-		list_move_tail(&conn->list, &c.over);
+		crowd_over(conn);
 	} else if (!peer) {
 		crowd_send(conn, op->buf[0]);
 	} else {
@@ -283,11 +291,8 @@ static void crowd_event(u32 event, const struct fi_eq_cm_entry *entry, int err)
 		conn->live = true;
 		live++;
 	} else if (!conn->over) {
-		live -= conn->live;
-		conn->over = true;
+		crowd_over(conn);
 		ended++;
-		if (!peer)
-			list_move_tail(&conn->list, &c.over);
 	}
 	c.asking -= conn->asked;
 	conn->asked = false;
@@ -314,7 +319,6 @@ static void crowd_events(void)
 	}
 }
 
-/* A client keeps what has ended for its commands. */
 static void crowd_step(void)
 {
 	struct crowd_conn *conn;

@@ -64,7 +64,7 @@ is()
 
 qps()
 {
-	host rdma resource show es0 | sed -n 's/.* qp \([0-9]*\).*/\1/p'
+	sed -n 's/^queue_pairs //p' $SIM/memory
 }
 
 few_qps()
@@ -72,7 +72,7 @@ few_qps()
 	used=$(qps)
 	note "$SIDE: $(cat $PARAM/live) connections with $used queue pairs"
 	# The provider may have some of its own.
-	[ "$used" -le $((QUEUES + 4)) ]
+	[ "$used" -ge $QUEUES ] && [ "$used" -le $((QUEUES + 4)) ]
 }
 
 begin()
@@ -111,6 +111,7 @@ at client told
 at client check "all are closed" run close
 meet closed
 at server check "the server has closed all" wait_for 120 is live 0
+meet drained
 
 # --- a network that loses packets ---
 at client check "packets are lost" host tc qdisc add dev eth0 root netem loss 30%
