@@ -231,7 +231,7 @@ unlock:
  * @link: the link
  * @urgent: only if many others wait already
  *
- * Return: whether it should; then kmsg_conn_begin() is called later.
+ * Return: whether it should; then kmsg_conn_begin() is called later, or kmsg_conn_lost().
  */
 bool kmsg_link_crowded(struct kmsg_link *link, bool urgent)
 {
@@ -241,6 +241,8 @@ bool kmsg_link_crowded(struct kmsg_link *link, bool urgent)
 	/* While notes wait, @again is queued. */
 	ret = link->nout > (urgent ? KMSG_OUT_CROWD : 0);
 	link->crowded |= ret;
+	/* A work item of an earlier link may call for a connection that has left that link. */
+	ret |= link->state != KMSG_LINK_LIVE;
 	mutex_unlock(&link->lock);
 	return ret;
 }
