@@ -68,17 +68,38 @@ static void kmsg_conn_over(struct kmsg_conn *conn)
 	kmsg_link_forget(conn->link, conn);
 }
 
-/* Send a message that has only a number, or what kmsg_setup.msg has. */
+/* A message that has only a number. The memory for addresses and data isn't initialized. */
+static void kmsg_conn_msg(const struct kmsg_conn *conn, enum kmsg_type type, struct kmsg_msg *msg)
+{
+	msg->type = type;
+	msg->why = KMSG_REFUSED;
+	msg->id = conn->id;
+	msg->side.len = 0;
+}
+
 static void kmsg_conn_send(struct kmsg_conn *conn, enum kmsg_type type)
 {
 	struct kmsg_msg msg;
 
-	/* Without the memory for addresses and data. */
-	msg.type = type;
-	msg.why = KMSG_REFUSED;
-	msg.id = conn->id;
-	msg.side.len = 0;
+	kmsg_conn_msg(conn, type, &msg);
 	kmsg_link_send(conn->link, &msg);
+}
+
+/* Send the last message. */
+static void kmsg_conn_finish(struct kmsg_conn *conn, const struct kmsg_msg *msg)
+{
+	lockdep_assert_held(&conn->lock);
+	conn->state = KMSG_CONN_OVER;
+	kmsg_link_finish(conn->link, conn, msg);
+}
+
+/* Answer the peer's DISC. */
+static void kmsg_conn_parted(struct kmsg_conn *conn)
+{
+	struct kmsg_msg msg;
+
+	kmsg_conn_msg(conn, KMSG_DISC, &msg);
+	kmsg_conn_finish(conn, &msg);
 }
 
 /* Send DISC, and wait for the peer's. */
@@ -112,8 +133,7 @@ static void kmsg_conn_reject(struct kmsg_conn *conn, enum kmsg_why why, const vo
 	msg->side.len = len;
 	if (len)
 		memcpy(msg->side.data, data, len);
-	kmsg_link_send(conn->link, msg);
-	kmsg_conn_over(conn);
+	kmsg_conn_finish(conn, msg);
 }
 
 /* Send a request, unless it has to wait for others. */
@@ -214,8 +234,7 @@ void kmsg_conn_end(struct kmsg_conn *conn, bool closes)
 		kmsg_conn_part(conn);
 		break;
 	case KMSG_CONN_LEFT:
-		kmsg_conn_send(conn, KMSG_DISC);
-		kmsg_conn_over(conn);
+		kmsg_conn_parted(conn);
 		break;
 	case KMSG_CONN_NEW:
 	case KMSG_CONN_PARTING:
@@ -234,10 +253,8 @@ void kmsg_conn_end(struct kmsg_conn *conn, bool closes)
 void kmsg_conn_flushed(struct kmsg_conn *conn)
 {
 	mutex_lock(&conn->lock);
-	if (conn->state == KMSG_CONN_LEFT) {
-		kmsg_conn_send(conn, KMSG_DISC);
-		kmsg_conn_over(conn);
-	}
+	if (conn->state == KMSG_CONN_LEFT)
+		kmsg_conn_parted(conn);
 	mutex_unlock(&conn->lock);
 }
 
@@ -432,8 +449,7 @@ static int kmsg_conn_disc(struct kmsg_conn *conn)
 	switch (conn->state) {
 	case KMSG_CONN_REQUEST:
 		/* The ULP learns it when it accepts. */
-		kmsg_conn_send(conn, KMSG_DISC);
-		kmsg_conn_over(conn);
+		kmsg_conn_parted(conn);
 		return 0;
 	case KMSG_CONN_ACCEPTED:
 	case KMSG_CONN_LIVE:

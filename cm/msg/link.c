@@ -191,6 +191,30 @@ static void kmsg_link_fail(struct kmsg_link *link, enum kcm_reason reason)
 		kcm_bye(link->session, reason, false, NULL, 0);
 }
 
+static void __kmsg_link_send(struct kmsg_link *link, const u8 *buf, size_t len)
+{
+	struct kmsg_out *out;
+
+	lockdep_assert_held(&link->lock);
+	if (link->state != KMSG_LINK_LIVE)
+		return;
+	out = list_empty(&link->out) ? NULL :
+	      list_last_entry(&link->out, struct kmsg_out, list);
+	if (!out || out->len + len > sizeof(out->data)) {
+		out = link->nout < KMSG_OUT_MAX ? kmalloc(sizeof(*out), GFP_KERNEL) : NULL;
+		if (!out) {
+			kmsg_link_fail(link, KCM_BYE_FAILED);
+			return;
+		}
+		out->len = 0;
+		list_add_tail(&out->list, &link->out);
+		link->nout++;
+	}
+	memcpy(out->data + out->len, buf, len);
+	out->len += len;
+	kmsg_link_flush(link);
+}
+
 /**
  * kmsg_link_send() - send a message
  * @link: the link; nothing is sent if it has ended
@@ -202,27 +226,9 @@ void kmsg_link_send(struct kmsg_link *link, const struct kmsg_msg *msg)
 {
 	u8 buf[KMSG_WIRE_MAX];
 	const size_t len = kmsg_msg_build(msg, buf);
-	struct kmsg_out *out;
 
 	mutex_lock(&link->lock);
-	if (link->state != KMSG_LINK_LIVE)
-		goto unlock;
-	out = list_empty(&link->out) ? NULL :
-	      list_last_entry(&link->out, struct kmsg_out, list);
-	if (!out || out->len + len > sizeof(out->data)) {
-		out = link->nout < KMSG_OUT_MAX ? kmalloc(sizeof(*out), GFP_KERNEL) : NULL;
-		if (!out) {
-			kmsg_link_fail(link, KCM_BYE_FAILED);
-			goto unlock;
-		}
-		out->len = 0;
-		list_add_tail(&out->list, &link->out);
-		link->nout++;
-	}
-	memcpy(out->data + out->len, buf, len);
-	out->len += len;
-	kmsg_link_flush(link);
-unlock:
+	__kmsg_link_send(link, buf, len);
 	mutex_unlock(&link->lock);
 }
 
@@ -261,16 +267,11 @@ static struct kmsg_conn *kmsg_link_conn(struct kmsg_link *link, u32 id)
 	return conn;
 }
 
-/**
- * kmsg_link_forget() - remove a connection, so that its number is free
- * @link: the link
- * @conn: the connection, to which the caller has a reference of its own
- */
-void kmsg_link_forget(struct kmsg_link *link, struct kmsg_conn *conn)
+static void __kmsg_link_forget(struct kmsg_link *link, struct kmsg_conn *conn)
 {
 	bool idle;
 
-	mutex_lock(&link->lock);
+	lockdep_assert_held(&link->lock);
 	WARN_ON_ONCE(xa_erase(&link->conns, conn->id) != conn);
 	idle = !--link->nconns && link->active && link->state != KMSG_LINK_OVER;
 	if (idle) {
@@ -278,6 +279,38 @@ void kmsg_link_forget(struct kmsg_link *link, struct kmsg_conn *conn)
 		if (mod_delayed_work(kmsg_wq, &link->idle, msecs_to_jiffies(KMSG_IDLE_MS)))
 			refcount_dec(&link->refs);
 	}
+}
+
+/**
+ * kmsg_link_forget() - remove a connection, so that its number is free
+ * @link: the link
+ * @conn: the connection, to which the caller has a reference of its own
+ */
+void kmsg_link_forget(struct kmsg_link *link, struct kmsg_conn *conn)
+{
+	mutex_lock(&link->lock);
+	__kmsg_link_forget(link, conn);
+	mutex_unlock(&link->lock);
+	kmsg_conn_put(conn);
+}
+
+/**
+ * kmsg_link_finish() - send the last message of a connection, and remove it
+ * @link: the link
+ * @conn: the connection, to which the caller has a reference of its own
+ * @msg: the message
+ *
+ * The lock isn't released in between: with the message, the peer may use the number again; and the
+ * active side's next request may have the number, and must not overtake the message.
+ */
+void kmsg_link_finish(struct kmsg_link *link, struct kmsg_conn *conn, const struct kmsg_msg *msg)
+{
+	u8 buf[KMSG_WIRE_MAX];
+	const size_t len = kmsg_msg_build(msg, buf);
+
+	mutex_lock(&link->lock);
+	__kmsg_link_send(link, buf, len);
+	__kmsg_link_forget(link, conn);
 	mutex_unlock(&link->lock);
 	kmsg_conn_put(conn);
 }

@@ -341,6 +341,7 @@ extern const struct kcm_config kmsg_config;
 int kmsg_link_join(struct kmsg_conn *conn, const struct sockaddr_storage *from,
 		   const struct sockaddr_storage *to, bool *live);
 void kmsg_link_forget(struct kmsg_link *link, struct kmsg_conn *conn);
+void kmsg_link_finish(struct kmsg_link *link, struct kmsg_conn *conn, const struct kmsg_msg *msg);
 void kmsg_link_put(struct kmsg_link *link);
 void kmsg_link_names(struct kmsg_link *link, struct sockaddr_storage *local,
 		     struct sockaddr_storage *remote);

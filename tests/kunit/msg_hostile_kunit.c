@@ -24,6 +24,8 @@
  * @err: how it has ended, or how an attempt has failed
  * @got: number of messages of each kind
  * @busy: number of REJECTs because of the backlog
+ * @repeats: @again follows each REJECT
+ * @again: a request
  * @last: the last message
  */
 struct villain {
@@ -37,6 +39,8 @@ struct villain {
 	int			err;
 	unsigned int		got[KMSG_TYPES];
 	unsigned int		busy;
+	bool			repeats;
+	struct kmsg_msg		again;
 	struct kmsg_msg		last;
 };
 
@@ -78,6 +82,13 @@ static void villain_live(struct kcm_session *s)
 	WRITE_ONCE(((struct villain *)kcm_context(s))->live, true);
 }
 
+static noinline_for_stack void villain_repeat(struct villain *v)
+{
+	u8 buf[KMSG_WIRE_MAX];
+
+	kcm_note(v->s, buf, kmsg_msg_build(&v->again, buf));
+}
+
 static void villain_note(struct kcm_session *s, const void *data, size_t len)
 {
 	struct villain *v = kcm_context(s);
@@ -90,6 +101,8 @@ static void villain_note(struct kcm_session *s, const void *data, size_t len)
 			return;
 		v->busy += v->last.type == KMSG_REJECT && v->last.why == KMSG_BUSY;
 		WRITE_ONCE(v->got[v->last.type], v->got[v->last.type] + 1);
+		if (v->last.type == KMSG_REJECT && v->repeats)
+			villain_repeat(v);
 	}
 }
 
@@ -618,6 +631,29 @@ static void flood(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, v->got[KMSG_REJECT], FLOOD);
 }
 
+#define REPEATS	500
+
+/* A number may be used again as soon as its connection was refused. */
+static void number_again(struct kunit *test)
+{
+	struct msg_scene *s = msg_scene(test);
+	struct villain *v = villain_link(test, s);
+	struct msg_event event;
+	int i;
+
+	v->again = *request(test, 3, 0);
+	v->repeats = true;
+	say(test, v, &v->again);
+	for (i = 0; i < REPEATS; i++) {
+		event = msg_next(test, s->eq);
+		KUNIT_ASSERT_EQ(test, event.what, FI_CONNREQ);
+		KUNIT_EXPECT_EQ(test, fi_reject(s->pep, event.info->handle, NULL, 0), 0);
+		fi_freeinfo(event.info);
+	}
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(v->got[KMSG_REJECT]) == REPEATS));
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(v->stopped));
+}
+
 static struct kunit_case msg_hostile_cases[] = {
 	KUNIT_CASE(bad_hello),
 	KUNIT_CASE(bad_lane),
@@ -630,6 +666,7 @@ static struct kunit_case msg_hostile_cases[] = {
 	KUNIT_CASE(foreign_lane),
 	KUNIT_CASE(bad_accept),
 	KUNIT_CASE(flood),
+	KUNIT_CASE(number_again),
 	{}
 };
 
