@@ -25,9 +25,10 @@
 #define KMSG_AGAIN_MS		4	/* until notes are sent that the session didn't take */
 
 /*
- * Maximum number of connections of a link, of notes that wait because the peer takes none, and of
- * those beyond which requests wait in their connections instead.
+ * Maximum number of a port's links, of connections of a link, of notes that wait because the peer
+ * takes none, and of those beyond which requests wait in their connections instead.
  */
+#define KMSG_LINKS_MAX	4096
 #define KMSG_CONNS_MAX	65536
 #define KMSG_OUT_MAX	2048
 #define KMSG_OUT_CROWD	256
@@ -809,15 +810,19 @@ static const struct kcm_ops kmsg_ops = {
 	.stop		= kmsg_stop,
 };
 
-const struct kcm_config kmsg_config = {
+struct kcm_config kmsg_config = {
 	.net		= &init_net,
 	.service	= "kofi-msg",
 	.version_min	= 1,
 	.version	= 1,
 	.keep_alive_ms	= KMSG_KEEP_ALIVE_MS,
 	.replace_ms	= KMSG_REPLACE_MS,
+	.max_sessions	= KMSG_LINKS_MAX,
 	.ops		= &kmsg_ops,
 };
+
+module_param_named(max_links, kmsg_config.max_sessions, uint, 0644);
+MODULE_PARM_DESC(max_links, "Number of links that peers can have with a port, 0 for no limit");
 
 /**
  * kmsg_links_end() - end all links, when the module is unloaded

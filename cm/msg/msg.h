@@ -337,7 +337,7 @@ void kmsg_lane_end_tag(struct kmsg_lane *lane, struct kmsg_ep *ep);
 
 /* link.c */
 
-extern const struct kcm_config kmsg_config;
+extern struct kcm_config kmsg_config;
 int kmsg_link_join(struct kmsg_conn *conn, const struct sockaddr_storage *from,
 		   const struct sockaddr_storage *to, bool *live);
 void kmsg_link_forget(struct kmsg_link *link, struct kmsg_conn *conn);

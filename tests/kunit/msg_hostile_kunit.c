@@ -399,14 +399,15 @@ static void false_credits(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, READ_ONCE(v->stopped));
 }
 
-static void set_answer_ms(struct kunit *test, bool fast)
+static void set_param(struct kunit *test, const char *name, unsigned int value)
 {
 	char *argv[4] = {}, *envp[1] = {};
 
 	argv[0] = "/bin/sh";
 	argv[1] = "-c";
-	argv[2] = fast ? "echo 300 > /sys/module/kofi_msg/parameters/answer_ms" :
-			 "echo 30000 > /sys/module/kofi_msg/parameters/answer_ms";
+	argv[2] = kunit_kzalloc(test, 128, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, argv[2]);
+	snprintf(argv[2], 128, "echo %u > /sys/module/kofi_msg/parameters/%s", value, name);
 	KUNIT_ASSERT_EQ(test, call_usermodehelper(argv[0], argv, envp, UMH_WAIT_PROC), 0);
 }
 
@@ -417,7 +418,7 @@ static void never_answers(struct kunit *test)
 	struct villain *v;
 	struct kmsg_msg *msg = request(test, 3, 0);
 
-	set_answer_ms(test, true);
+	set_param(test, "answer_ms", 300);
 	v = villain_connected(test, s, 3, 0);
 	msleep(1000);
 	/* An established connection needs no answer. */
@@ -429,7 +430,7 @@ static void never_answers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, accept_request(test, s, v, msg), 0);
 	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(v->stopped)));
 	MSG_FAILS(s->server.eq, ESHUTDOWN, s->server.ep);
-	set_answer_ms(test, false);
+	set_param(test, "answer_ms", 30000);
 }
 
 /* It never ends its side: the endpoint can be closed nevertheless, and its port, too. */
@@ -654,6 +655,25 @@ static void number_again(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, READ_ONCE(v->stopped));
 }
 
+/* Links without connections have a limit, and those that there are go on. */
+static void many_links(struct kunit *test)
+{
+	struct msg_scene *s = msg_scene(test);
+	struct villain *v, *last;
+
+	set_param(test, "max_links", 1);
+	v = villain_link(test, s);
+	last = villain_new(test);
+	villain_connect(test, s, last);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(last->failed)));
+	KUNIT_EXPECT_EQ(test, last->err, -EBUSY);
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(v->stopped));
+	kunit_release_action(test, villain_disconnect, last);
+	kunit_release_action(test, villain_disconnect, v);
+	set_param(test, "max_links", 4096);
+	msg_connect(test, s);
+}
+
 static struct kunit_case msg_hostile_cases[] = {
 	KUNIT_CASE(bad_hello),
 	KUNIT_CASE(bad_lane),
@@ -667,6 +687,7 @@ static struct kunit_case msg_hostile_cases[] = {
 	KUNIT_CASE(bad_accept),
 	KUNIT_CASE(flood),
 	KUNIT_CASE(number_again),
+	KUNIT_CASE(many_links),
 	{}
 };
 
