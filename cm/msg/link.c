@@ -6,9 +6,13 @@
  *
  * Connections are found by their numbers, so a peer can name only its own ones. A note that names
  * another one, or that isn't possible now, ends the link.
+ *
+ * Credits need the locks of a link, and a disk may need the credits, so nothing is allocated by I/O
+ * under these locks.
  */
 #include <linux/moduleparam.h>
 #include <linux/random.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/utsname.h>
@@ -202,7 +206,7 @@ static void __kmsg_link_send(struct kmsg_link *link, const u8 *buf, size_t len)
 	out = list_empty(&link->out) ? NULL :
 	      list_last_entry(&link->out, struct kmsg_out, list);
 	if (!out || out->len + len > sizeof(out->data)) {
-		out = link->nout < KMSG_OUT_MAX ? kmalloc(sizeof(*out), GFP_KERNEL) : NULL;
+		out = link->nout < KMSG_OUT_MAX ? kmalloc(sizeof(*out), GFP_NOIO) : NULL;
 		if (!out) {
 			kmsg_link_fail(link, KCM_BYE_FAILED);
 			return;
@@ -327,9 +331,9 @@ static int __kmsg_link_add(struct kmsg_link *link, struct kmsg_conn *conn, bool 
 	else if (link->nconns >= KMSG_CONNS_MAX)
 		ret = -EBUSY;
 	else if (link->active)
-		ret = xa_alloc(&link->conns, &conn->id, conn, xa_limit_31b, GFP_KERNEL);
+		ret = xa_alloc(&link->conns, &conn->id, conn, xa_limit_31b, GFP_NOIO);
 	else
-		ret = xa_insert(&link->conns, conn->id, conn, GFP_KERNEL);
+		ret = xa_insert(&link->conns, conn->id, conn, GFP_NOIO);
 	*live = link->state == KMSG_LINK_LIVE;
 	if (ret)
 		return ret;
@@ -645,6 +649,7 @@ static struct kmsg_link *kmsg_link_find(const struct sockaddr_storage *from,
 int kmsg_link_join(struct kmsg_conn *conn, const struct sockaddr_storage *from,
 		   const struct sockaddr_storage *to, bool *live)
 {
+	const unsigned int noio = memalloc_noio_save();
 	struct kmsg_link *link;
 	int ret;
 
@@ -659,6 +664,7 @@ int kmsg_link_join(struct kmsg_conn *conn, const struct sockaddr_storage *from,
 		ret = kmsg_link_begin(conn, from, to, live);
 	}
 	mutex_unlock(&kmsg_links_lock);
+	memalloc_noio_restore(noio);
 	return ret;
 }
 
