@@ -366,14 +366,14 @@ static void kmsg_link_undo(struct kmsg_link *link, struct kmsg_conn *conn)
 	refcount_dec(&link->refs);
 }
 
-/* Call a function for each connection. */
+/* Call a function for each connection. A peer may choose the greatest number. */
 static void kmsg_link_each(struct kmsg_link *link, void (*fn)(struct kmsg_conn *conn, int err),
 			   int err)
 {
 	struct kmsg_conn *conn;
 	unsigned long id = 0;
 
-	for (;; id++) {
+	do {
 		mutex_lock(&link->lock);
 		conn = xa_find(&link->conns, &id, ULONG_MAX, XA_PRESENT);
 		if (conn)
@@ -383,7 +383,7 @@ static void kmsg_link_each(struct kmsg_link *link, void (*fn)(struct kmsg_conn *
 			return;
 		fn(conn, err);
 		kmsg_conn_put(conn);
-	}
+	} while (++id);
 }
 
 static void kmsg_link_again(struct work_struct *work)

@@ -427,6 +427,8 @@ static void never_answers(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(v->stopped)));
 	KUNIT_EXPECT_EQ(test, v->err, -ECONNABORTED);
 	v = villain_link(test, s);
+	/* The greatest number is found as any other. */
+	msg->id = U32_MAX;
 	KUNIT_EXPECT_EQ(test, accept_request(test, s, v, msg), 0);
 	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(v->stopped)));
 	MSG_FAILS(s->server.eq, ESHUTDOWN, s->server.ep);
