@@ -833,7 +833,8 @@ MODULE_PARM_DESC(max_links, "Number of links that peers can have with a port, 0 
 /**
  * kmsg_links_end() - end all links, when the module is unloaded
  *
- * They have no connections.
+ * Their connections have no endpoints. Some may wait for the last message of the peer: this side
+ * does not.
  */
 void kmsg_links_end(void)
 {
@@ -841,6 +842,10 @@ void kmsg_links_end(void)
 
 	mutex_lock(&kmsg_links_lock);
 	list_for_each_entry(link, &kmsg_links, list) {
+		mutex_lock(&link->lock);
+		if (link->nconns)
+			kmsg_link_fail(link, KCM_BYE_DONE);
+		mutex_unlock(&link->lock);
 		refcount_inc(&link->refs);
 		if (mod_delayed_work(kmsg_wq, &link->idle, 0))
 			refcount_dec(&link->refs);
