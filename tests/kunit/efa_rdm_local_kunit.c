@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Fabric efa: endpoints in one kernel that communicate without the device. */
+#include <linux/slab.h>
 #include <kofi/atomic.h>
 #include "crew.h"
 #include "efa_rdm_scene.h"
@@ -203,6 +204,39 @@ static void local_whole(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, 20000, 7));
 	KUNIT_EXPECT_EQ(test, pair->in[20000], 0);
 	expect_local(test, pair);
+}
+
+/* Data in an object of a slab cache that isn't for user space, to a receive of several pieces. */
+static void local_slab(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &local_opts);
+	struct kmem_cache *cache = kmem_cache_create("kofi_local_test", 20000, 0, 0, NULL);
+	u8 *out = cache ? kmem_cache_alloc(cache, GFP_KERNEL) : NULL;
+	const struct kvec to[2] = { { pair->in, 100 }, { pair->in + 100, SZ_64K } };
+	struct fid_ep *ep = pair->end[0].ep;
+	fi_addr_t peer = pair->end[0].peer;
+	int i;
+
+	KUNIT_EXPECT_NOT_NULL(test, out);
+	one_message(test, pair, 8, true, false);
+	for (i = 0; out && i < 4; i++) {
+		const size_t len = i & 1 ? 20000 : 600;
+		const struct kvec from = { out, len };
+
+		efa_fill(out, len, i);
+		KUNIT_EXPECT_EQ(test, fi_trecvv(pair->end[1].ep, to, NULL, 2, FI_ADDR_UNSPEC, 5, 0,
+						(void *)2), 0);
+		KUNIT_EXPECT_EQ(test, i & 2 ? fi_tsend(ep, out, len, NULL, peer, 5, (void *)1) :
+				fi_tsendv(ep, &from, NULL, 1, peer, 5, (void *)1), 0);
+		settle(pair);
+		rdm_expect(test, &pair->end[0], 1, len);
+		rdm_expect(test, &pair->end[1], 2, len);
+		KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, len, i));
+	}
+	expect_local(test, pair);
+	if (out)
+		kmem_cache_free(cache, out);
+	kmem_cache_destroy(cache);
 }
 
 /* Long messages may not occupy a receiver for longer than a turn. */
@@ -872,6 +906,7 @@ static struct kunit_case local_cases[] = {
 	KUNIT_CASE(local_messages),
 	KUNIT_CASE(local_once),
 	KUNIT_CASE(local_whole),
+	KUNIT_CASE(local_slab),
 	KUNIT_CASE(local_turns),
 	KUNIT_CASE(local_rma),
 	KUNIT_CASE(local_lent),

@@ -12,7 +12,7 @@
 /* fast_eager.c */
 
 void kefa_eager_cut(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_rpeer *peer);
-void kefa_eager_scatter(const struct kefa_rop *rop, const void *data, u64 len);
+void kefa_eager_scatter(const struct kefa_rop *rop, const void *data, u64 off, u64 len);
 
 /* fast_medium.c */
 
@@ -176,7 +176,7 @@ static __always_inline void kefa_eager_take(struct kefa_rdm *rdm, struct kefa_ro
 	if (likely(!rop->buf.segs))
 		kefa_copy_data(rop->buf.base, e->data, len);
 	else
-		kefa_eager_scatter(rop, e->data, len);
+		kefa_eager_scatter(rop, e->data, 0, len);
 	rdm->ep.stats.rx_bytes += e->len;
 	rop->peer = peer;
 	rop->total = e->len;

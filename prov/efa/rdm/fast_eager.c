@@ -186,20 +186,25 @@ noinline void kefa_eager_cut(struct kefa_rdm *rdm, struct kefa_rop *rop, struct 
 }
 
 /**
- * kefa_eager_scatter() - copy a message into a receive of several pieces
+ * kefa_eager_scatter() - copy data of a message into a receive of several pieces
  * @rop: the receive
- * @data: the message
- * @len: length of the message, at most that of the receive
+ * @data: the data
+ * @off: offset of the data in the message
+ * @len: length of the data; @off + @len is at most the length of the receive
  *
  * Context: Under kefa_ep.lock.
  */
-noinline void kefa_eager_scatter(const struct kefa_rop *rop, const void *data, u64 len)
+noinline void kefa_eager_scatter(const struct kefa_rop *rop, const void *data, u64 off, u64 len)
 {
 	struct iov_iter __uninitialized iter;
 	struct kvec __uninitialized kvec;
 
-	kefa_rop_iter(rop, ITER_DEST, 0, len, &iter, &kvec);
-	WARN_ON_ONCE(copy_to_iter(data, len, &iter) != len);
+	kefa_rop_iter(rop, ITER_DEST, off, len, &iter, &kvec);
+	/*
+	 * With CONFIG_HARDENED_USERCOPY, copy_to_iter() refuses data in an object of a slab cache
+	 * that isn't meant for user space, by BUG(). The data of a local peer may be in one.
+	 */
+	WARN_ON_ONCE(_copy_to_iter(data, len, &iter) != len);
 }
 
 /*

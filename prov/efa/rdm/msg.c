@@ -29,20 +29,15 @@
  */
 void kefa_rop_put(struct kefa_rdm *rdm, struct kefa_rop *rop, const void *data, u64 off, u32 len)
 {
-	struct iov_iter __uninitialized iter;
-	struct kvec __uninitialized kvec;
-
 	rop->done += len;
 	rdm->ep.stats.rx_bytes += len;
 	if (off >= rop->buf.len || rop->state == KEFA_ROP_SINK)
 		return;
 	len = min_t(u64, len, rop->buf.len - off);
-	if (likely(!rop->buf.segs)) {
+	if (likely(!rop->buf.segs))
 		memcpy(rop->buf.base + off, data, len);
-		return;
-	}
-	kefa_rop_iter(rop, ITER_DEST, off, len, &iter, &kvec);
-	WARN_ON_ONCE(copy_to_iter(data, len, &iter) != len);
+	else
+		kefa_eager_scatter(rop, data, off, len);
 }
 
 /**
