@@ -510,6 +510,68 @@ static void local_bounds(struct kunit *test)
 	bounds_of(test, 12, SZ_64K);
 }
 
+/* Have the second end take the first @admits packets of the message that it has been passed. */
+static void take_partly(struct kunit *test, struct rdm_pair *pair, u32 admits)
+{
+	struct kefa_rdm *to = rdm_of(&pair->end[1]);
+	struct kefa_ts_queue *in = &to->local->in[KEFA_LOCAL_REQUESTS];
+	struct kefa_ts *ts;
+
+	spin_lock_bh(&to->ep.lock);
+	spin_lock(&to->local->lock);
+	ts = in->head;
+	in->head = NULL;
+	in->tail = &in->head;
+	spin_unlock(&to->local->lock);
+	KUNIT_EXPECT_NOT_NULL(test, ts);
+	if (ts) {
+		KUNIT_EXPECT_NULL(test, ts->next);
+		ts->status = kefa_local_packets(to, ts, &admits);
+		KUNIT_EXPECT_EQ(test, ts->status, KEFA_STATUS_RNR);
+		kefa_local_return(ts, ts);
+	}
+	spin_unlock_bh(&to->ep.lock);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(in->head)));
+}
+
+/* A peer that takes only some packets of a message is ready: the delay doesn't grow. */
+static void local_partly(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &local_opts);
+	struct kefa_rdm *from = rdm_of(&pair->end[0]);
+	struct kefa_backoff *backoff;
+	int i;
+
+	one_message(test, pair, 8, true, false);
+	settle(pair);
+	backoff = &peer_of(&pair->end[0])->backoff;
+	ignore_news(&pair->end[1]);
+	efa_fill(pair->out, SZ_64K, 1);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, SZ_64K, 5, 1), 0);
+	for (i = 0; i < 3; i++) {
+		spin_lock_bh(&from->ep.lock);
+		backoff->delay_us = USEC_PER_SEC;
+		spin_unlock_bh(&from->ep.lock);
+		take_partly(test, pair, 1);
+		spin_lock_bh(&from->ep.lock);
+		KUNIT_EXPECT_EQ(test, backoff->delay_us, 0U);
+		KUNIT_EXPECT_FALSE(test, backoff->waiting);
+		spin_unlock_bh(&from->ep.lock);
+	}
+	/* It takes none. The packet was sent again at once, so now there is the first delay. */
+	take_partly(test, pair, 0);
+	spin_lock_bh(&from->ep.lock);
+	KUNIT_EXPECT_GT(test, backoff->delay_us, 0U);
+	KUNIT_EXPECT_LE(test, backoff->delay_us, (u32)KEFA_BACKOFF_FIRST_MAX_US);
+	spin_unlock_bh(&from->ep.lock);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, SZ_64K, 5, 2), 0);
+	settle(pair);
+	rdm_expect(test, &pair->end[0], 1, SZ_64K);
+	rdm_expect(test, &pair->end[1], 2, SZ_64K);
+	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, SZ_64K, 1));
+	expect_local(test, pair);
+}
+
 /* Messages that have their receives need no memory: a budget that is used up doesn't delay them. */
 static void local_expected(struct kunit *test)
 {
@@ -915,6 +977,7 @@ static struct kunit_case local_cases[] = {
 	KUNIT_CASE(local_stranger),
 	KUNIT_CASE(local_self),
 	KUNIT_CASE(local_bounds),
+	KUNIT_CASE(local_partly),
 	KUNIT_CASE(local_expected),
 	KUNIT_CASE(local_closed),
 	KUNIT_CASE(local_off),

@@ -29,6 +29,20 @@ static __always_inline bool kefa_local_sent(struct kefa_rdm *rdm, struct kefa_ts
 	return true;
 }
 
+/*
+ * A slot has come back that isn't reported by the fast path. If the peer has taken some packets of
+ * its message and had no receive for the next one, that one was sent for the first time, and those
+ * before it have shown that the peer is ready.
+ */
+static void kefa_local_progress(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	if (!ts->whole || ts->status != KEFA_STATUS_RNR || !ts->len)
+		return;
+	ts->len = 0;
+	ts->again = false;
+	kefa_backoff_arrived(&rdm->backoffs, &ts->peer->backoff);
+}
+
 /**
  * kefa_local_reap() - complete slots that peers in the same kernel have handled
  * @rdm: the endpoint
@@ -49,6 +63,7 @@ unsigned int kefa_local_reap(struct kefa_rdm *rdm, struct kefa_ts *ts)
 		if (likely(kefa_local_sent(rdm, ts)))
 			continue;
 		kefa_rdm_report(rdm);
+		kefa_local_progress(rdm, ts);
 		wc.wr_id = ts->id;
 		wc.vendor_err = ts->status;
 		wc.status = ts->status ? IB_WC_GENERAL_ERR : IB_WC_SUCCESS;
