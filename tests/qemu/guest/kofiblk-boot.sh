@@ -230,14 +230,23 @@ volume_made()
 		inside lvcreate -q -y -l 100%FREE -n lv vg
 }
 
+# udev watches a disk only some time after it has made the links and has told LVM. What is written
+# before that gets no event.
+watched()
+{
+	check "udev watches the disks" inside udevadm settle
+}
+
 disks_filled()
 {
 	appears "by-id/kofiblk-uuid.$DATA" "by-id/kofiblk-uuid.$LVM" "by-id/kofiblk-uuid.$PART"
+	watched
 	check "a filesystem is made" inside mkfs.ext4 -q -U $FILESYSTEM -L notes "$(by_id $DATA)"
 	appears "by-uuid/$FILESYSTEM" by-label/notes
 	check "a partition is made" parted
 	appears "by-id/kofiblk-uuid.$PART-part1" "by-partuuid/$PARTITION" by-partlabel/books
 	check "a logical volume is made" volume_made
+	watched
 	check "a filesystem is made on it" inside mkfs.ext4 -q -L volume /dev/vg/lv
 	appears by-label/volume
 	echo "UUID=$FILESYSTEM /data ext4 _netdev 0 0
@@ -308,6 +317,8 @@ client_goes()
 client_runs()
 {
 	check "the client's root is made" system_made
+	# Two mounts at once may both need the module; the one that doesn't load it fails then.
+	modprobe ext4
 	client_configured
 	meet serving
 	boots kofiblk
