@@ -11,6 +11,9 @@
 #define WINDOW	8
 #define STEPS	24
 
+/* Milliseconds between receives that are posted although a budget is used up. */
+#define PACE	1
+
 #define TAG	1
 #define OTHER	77
 
@@ -32,6 +35,8 @@ struct play;
  * @known: the hostile peer is in the address vector
  * @act: the hostile peer's part of a round
  * @takes: status of what is sent to the hostile peer; -1 if it never completes
+ * @paced: a budget is used up, and a receive is posted from time to time. A packet arrives each
+ *	time, however fast the machine is.
  */
 struct row {
 	const char	*name;
@@ -41,6 +46,7 @@ struct row {
 	bool		known;
 	void		(*act)(struct play *p, const struct villain *v);
 	int		takes;
+	bool		paced;
 };
 
 /* A number of rounds. */
@@ -185,11 +191,15 @@ static const struct row rows[] = {
 	{ "a peer's first parts in multi-receive buffers", MULTI, 64, false, true,
 	  begins_untagged },
 	{ "long messages beside multi-receive buffers", MULTI, 64, false, false, begins_long },
-	{ "memory for unexpected messages", FORTH, 64, false, false, floods },
-	{ "memory for early messages", FORTH, 64, false, false, leaves_out },
-	{ "a peer's memory for early messages", FORTH, 64, false, true, leaves_out },
+	{ "memory for unexpected messages", FORTH, 64, false, false, floods,
+	  .paced = true },
+	{ "memory for early messages", FORTH, 64, false, false, leaves_out,
+	  .paced = true },
+	{ "a peer's memory for early messages", FORTH, 64, false, true, leaves_out,
+	  .paced = true },
 	{ "strangers' peers, address handles and worker", FORTH, 64, false, false, appears },
-	{ "a peer's memory for unexpected messages", BACK, 64, true, true, floods },
+	{ "a peer's memory for unexpected messages", BACK, 64, true, true, floods,
+	  .paced = true },
 	{ "RECEIPTs that are due", FORTH, 64, true, false, wants_receipts, KEFA_STATUS_RNR },
 	{ "answers that nobody waits for", FORTH, 64, true, true, chatters },
 	{ "send slots", BACK, 64, false, true, listens, -1 },
@@ -272,6 +282,8 @@ static void one_round(struct play *p, const struct villain *v)
 			p->row->act(p, v);
 		rdm_deliver(p->pair, 0);
 		rdm_deliver(p->pair, 1);
+		if (v && p->row->paced)
+			usleep_range(PACE * 1000, PACE * 1100);
 		if (i % 8 == 7)
 			efake_settle();
 	}
@@ -295,7 +307,7 @@ static struct play play(struct kunit *test, const struct row *row, bool hostile)
 	/* Small limits, which the hostile peer reaches soon. */
 	rdm->budget = SZ_256K;
 	rdm->peers.implicit_max = 64;
-	rdm->fair.pace = 1;
+	rdm->fair.pace = PACE;
 	if (row->known)
 		p.villain = villain_insert(test, pair);
 	for (i = 0; i < ROUNDS; i++)
