@@ -5,6 +5,7 @@
  * only if nothing else helps.
  */
 #include <linux/delay.h>
+#include "crew.h"
 #include "efa_rdm_villain.h"
 
 static ssize_t post_multi(struct rdm_pair *pair, size_t len, long ctx)
@@ -232,6 +233,89 @@ static void memory_answers_taken(struct kunit *test)
 	rdm_expect(test, &pair->end[1], 1, 8);
 }
 
+/*
+ * An inserted peer's unexpected messages use up the memory, until no receive is posted any more.
+ * This doesn't wait for workers, as one may wait for a lock of the case.
+ */
+static void fill_up(struct kunit *test, struct rdm_pair *pair)
+{
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	const u64 full = rdm->budget + KEFA_RX_LEAST * rdm->stride;
+	const struct villain v = villain(0);
+	struct villain_pkt pkt = {
+		.type = KEFA_EAGER_TAGRTM_PKT, .raw = true, .tag = 77, .len = 4000,
+	};
+	u32 i;
+
+	/* A burst doesn't have more receives posted. */
+	spin_lock_bh(&rdm->ep.lock);
+	rdm->depth = rdm->target;
+	spin_unlock_bh(&rdm->ep.lock);
+	for (i = 0; i < 10000 && (READ_ONCE(rdm->kept) < full || READ_ONCE(rdm->nposted)); i++) {
+		if (villain_send(pair, &v, &pkt)) {
+			pkt.msg_id++;
+			pkt.raw = false;
+		} else {
+			usleep_range(100, 200);
+		}
+	}
+	KUNIT_EXPECT_EQ(test, READ_ONCE(rdm->nposted), 0U);
+}
+
+/* A peer that the ULP hasn't inserted dies, and its messages wait for the ULP. */
+static void die_and_leave(struct kunit *test, struct rdm_pair *pair)
+{
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	const struct villain v = villain(1);
+	struct villain_pkt pkt = { .type = KEFA_EAGER_TAGRTM_PKT, .tag = 77, .len = 4000 };
+
+	for (; pkt.msg_id < 10; pkt.msg_id++) {
+		pkt.raw = !pkt.msg_id;
+		KUNIT_ASSERT_TRUE(test, villain_says(pair, &v, &pkt));
+	}
+	/* A part of a message without data is none. */
+	pkt.type = KEFA_MEDIUM_TAGRTM_PKT;
+	pkt.total = 8;
+	pkt.len = 0;
+	KUNIT_ASSERT_TRUE(test, villain_says(pair, &v, &pkt));
+	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 1ULL);
+	KUNIT_EXPECT_EQ(test, rdm->kept, 10ULL * rdm->stride);
+}
+
+/* The messages of a dead peer go with it, and other peers' packets can arrive again. */
+static void memory_gone(struct kunit *test)
+{
+	const struct fi_efa_addr addr = efa_addr(VILLAIN_GID, VILLAIN_QPN + 1);
+	struct rdm_pair *pair;
+	struct kefa_rdm *rdm;
+	fi_addr_t to;
+	int how;
+
+	for (how = 0; how < 2; how++) {
+		pair = rdm_ready_pair(test, &(struct rdm_opts) { .no_order = how });
+		rdm = rdm_of(&pair->end[1]);
+		villain_insert(test, pair);
+		rdm->budget = SZ_256K;
+		die_and_leave(test, pair);
+		fill_up(test, pair);
+		efake_settle_all();
+		KUNIT_EXPECT_EQ(test, rdm->nposted, 0U);
+		if (how) {
+			/* Without order, it lives again. */
+			KUNIT_EXPECT_EQ(test, fi_av_insert(pair->end[1].av, &addr, 1, &to, 0,
+							   NULL), 1);
+		} else {
+			kefa_dev_lock(pair->fake->dev);
+			KUNIT_EXPECT_TRUE(test, kefa_rdm_evict(&rdm->ep));
+			kefa_dev_unlock(pair->fake->dev);
+		}
+		efake_settle_all();
+		KUNIT_EXPECT_GT(test, rdm->nposted, 0U);
+		villain_take(pair, 0);
+		rdm_pair_end(pair);
+	}
+}
+
 static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(memory_late),
 	KUNIT_CASE(memory_early_apart),
@@ -239,6 +323,7 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(memory_due),
 	KUNIT_CASE(memory_answers),
 	KUNIT_CASE(memory_answers_taken),
+	KUNIT_CASE(memory_gone),
 	{}
 };
 

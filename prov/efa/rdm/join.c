@@ -514,8 +514,11 @@ bool kefa_rdm_evict(struct kefa_ep *ep)
 
 	spin_lock_bh(&ep->lock);
 	victim = kefa_peers_victim(&rdm->peers);
-	if (victim)
+	if (victim) {
 		kefa_rdm_peer_gone(rdm, victim, true, ECANCELED);
+		/* A dead one may have had the memory for which receives aren't posted. */
+		kefa_ep_kick(ep);
+	}
 	spin_unlock_bh(&ep->lock);
 	return victim;
 }
@@ -585,6 +588,8 @@ int kefa_rdm_peer_add(struct kefa_av_user *user, const struct kefa_peer *peer)
 	got = kefa_peers_same(&rdm->peers, new);
 	if (got && got->state == KEFA_RPEER_DEAD && rdm->peers.revive) {
 		kefa_rdm_peer_gone(rdm, got, true, ECANCELED);
+		/* As in kefa_rdm_evict(). */
+		kefa_ep_kick(&rdm->ep);
 		got = NULL;
 	}
 	had_ah = got && got->ah;
