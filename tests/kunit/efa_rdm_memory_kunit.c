@@ -316,6 +316,35 @@ static void memory_gone(struct kunit *test)
 	}
 }
 
+/* The device creates no address handle for a stranger, whose packets are dropped then. */
+static void memory_stranger(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	struct villain v = villain(1);
+	struct villain_pkt pkt = {
+		.type = KEFA_EAGER_TAGRTM_PKT, .raw = true, .tag = 77, .len = 4000,
+	};
+
+	villain_insert(test, pair);
+	rdm->budget = SZ_256K;
+	v.gid++;
+	v.slid++;
+	/* The command waits for the lock. */
+	kefa_dev_lock(pair->fake->dev);
+	for (; pkt.msg_id < 10; pkt.msg_id++)
+		KUNIT_EXPECT_TRUE(test, villain_send(pair, &v, &pkt));
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(rdm->strange_kept) == 10ULL * rdm->stride));
+	fill_up(test, pair);
+	efake_fail(pair->fake, EFAKE_AH_CREATE, 1, -EINVAL);
+	kefa_dev_unlock(pair->fake->dev);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(!READ_ONCE(rdm->strange_kept)));
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(rdm->nposted)));
+	KUNIT_EXPECT_EQ(test, rdm->stats.deaths, 0ULL);
+	efake_settle_all();
+	villain_take(pair, 0);
+}
+
 static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(memory_late),
 	KUNIT_CASE(memory_early_apart),
@@ -324,6 +353,7 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(memory_answers),
 	KUNIT_CASE(memory_answers_taken),
 	KUNIT_CASE(memory_gone),
+	KUNIT_CASE(memory_stranger),
 	{}
 };
 

@@ -268,16 +268,15 @@ static bool kefa_join_one(struct kefa_rdm *rdm)
 	bool strange = false, room = true;
 	struct kefa_stranger who;
 	struct kefa_news news;
-	struct kefa_held *held;
+	struct kefa_held *held = NULL;
 
 	spin_lock_bh(&rdm->ep.lock);
-	held = list_first_entry_or_null(&rdm->strange, struct kefa_held, link);
-	if (held && rdm->ep.state == KEFA_EP_ENABLED) {
-		strange = kefa_strange_first(rdm, held, &who);
+	if (rdm->ep.state == KEFA_EP_ENABLED) {
+		held = list_first_entry_or_null(&rdm->strange, struct kefa_held, link);
+		strange = held && kefa_strange_first(rdm, held, &who);
 		room = !strange || kefa_stranger_room(rdm, &who);
+		/* Also after the last one, as packets that were dropped have freed memory. */
 		kefa_rdm_pump(rdm);
-	} else {
-		held = NULL;
 	}
 	news = kefa_ep_news(&rdm->ep);
 	spin_unlock_bh(&rdm->ep.lock);
