@@ -260,6 +260,49 @@ static void tag_kept(struct kunit *test)
 	expect_no_deaths(test, pair);
 }
 
+/*
+ * A message is dropped only when other operations have ended, as it needs one. Its sender gets its
+ * answer, though nothing else happens any more.
+ */
+static void tag_kept_later(struct kunit *test)
+{
+	static struct kefa_rop *taken[KEFA_RDM_SPARE_OPS + KEFA_TARGETS];
+	struct rdm_pair *pair = rdm_reading_pair(test);
+	struct flusher f = { .pair = pair, .at = 1, .tag = 1 };
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	struct kofi_thread thread;
+	u32 n = 0;
+
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, RDM_READ_FROM, 1, 1), 0);
+	rdm_run(pair);
+	KUNIT_EXPECT_GT(test, rdm->kept, 0);
+	spin_lock_bh(&rdm->ep.lock);
+	while (n < ARRAY_SIZE(taken) &&
+	       rdm->rops.size - rdm->rops.used > rdm->ep.tx.nfree + rdm->ep.rx.nfree) {
+		taken[n] = kefa_rop_take(&rdm->rops, KEFA_ROP_SINK);
+		taken[n++]->flags = KEFA_ROP_TOLD;
+	}
+	spin_unlock_bh(&rdm->ep.lock);
+	KUNIT_EXPECT_GT(test, n, 0U);
+	kofi_thread_start(test, &thread, flush_long, &f);
+	msleep(SHORT_MS);
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 0));
+	spin_lock_bh(&rdm->ep.lock);
+	while (n--) {
+		taken[n]->flags |= KEFA_ROP_OVER;
+		kefa_rop_end(&rdm->rops, taken[n]);
+	}
+	spin_unlock_bh(&rdm->ep.lock);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0);
+	efake_settle();
+	KUNIT_EXPECT_NOT_NULL(test, efake_sent(pair->end[1].qp, 0));
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 1, RDM_READ_FROM);
+	send_works(test, pair, 1);
+	expect_no_deaths(test, pair);
+}
+
 static void see_no_dead(struct kofi_watch *watch, fi_addr_t addr)
 {
 }
@@ -521,6 +564,7 @@ static struct kunit_case rdm_tag_cases[] = {
 	KUNIT_CASE(tag_stuck),
 	KUNIT_CASE(tag_arriving),
 	KUNIT_CASE(tag_kept),
+	KUNIT_CASE(tag_kept_later),
 	KUNIT_CASE(tag_ended),
 	KUNIT_CASE(tag_unseen),
 	KUNIT_CASE(tag_removed),

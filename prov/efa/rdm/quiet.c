@@ -172,6 +172,9 @@ static bool kefa_tag_busy(struct kefa_ep *ep, const void *arg)
 	for (i = 0; rdm->ts && i < rdm->nts; i++)
 		if (kefa_ts_has(&rdm->ts[i], tag))
 			return true;
+	/* The senders of what was dropped may wait for answers, and other peers for receives. */
+	if (ep->state == KEFA_EP_ENABLED && kefa_rdm_due(rdm))
+		kefa_ep_kick(ep);
 	return false;
 }
 
