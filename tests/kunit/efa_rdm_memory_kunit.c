@@ -7,6 +7,7 @@
 #include <linux/delay.h>
 #include "crew.h"
 #include "efa_rdm_villain.h"
+#include "../../prov/efa/rdm/local.h"
 
 static ssize_t post_multi(struct rdm_pair *pair, size_t len, long ctx)
 {
@@ -345,6 +346,58 @@ static void memory_stranger(struct kunit *test)
 	villain_take(pair, 0);
 }
 
+/* Have the workers handle what endpoints in one kernel have for each other. */
+static void settle_local(struct rdm_pair *pair)
+{
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		kefa_ep_kick(to_kefa_ep(pair->end[i % 2].ep));
+		efake_settle();
+	}
+}
+
+/* Answers of a peer in the same kernel need no memory, also if there is none for its requests. */
+static void memory_local_answers(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts) {
+		.local = true, .rma = true, .rdma = true,
+	});
+	struct rdm_end *end = &pair->end[0];
+	struct kefa_rdm *rdm = rdm_of(end);
+	struct fid_mr *mr;
+	LIST_HEAD(taken);
+	u32 max;
+
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(pair->domain, pair->in, SZ_128K, FI_REMOTE_READ, 0, 0, 0,
+					&mr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 5, 2), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 1), 0);
+	settle_local(pair);
+	rdm_expect(test, end, 1, 8);
+	spin_lock_bh(&rdm->ep.lock);
+	max = rdm->rs_max;
+	rdm->rs_max = rdm->nrs;
+	if (rdm->local->rs)
+		kefa_rs_put(rdm, rdm->local->rs);
+	rdm->local->rs = NULL;
+	list_splice_init(&rdm->rs_free, &taken);
+	spin_unlock_bh(&rdm->ep.lock);
+	efa_fill(pair->in, 100000, 3);
+	KUNIT_EXPECT_EQ(test, fi_read(end->ep, pair->out, 100000, NULL, end->peer, mr->base_addr,
+				      fi_mr_key(mr), (void *)3), 0);
+	settle_local(pair);
+	rdm_expect(test, end, 3, 100000);
+	KUNIT_EXPECT_TRUE(test, efa_filled(pair->out, 100000, 3));
+	KUNIT_EXPECT_NULL(test, rdm->local->rs);
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.rnr, 0ULL);
+	spin_lock_bh(&rdm->ep.lock);
+	rdm->rs_max = max;
+	list_splice(&taken, &rdm->rs_free);
+	spin_unlock_bh(&rdm->ep.lock);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
 static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(memory_late),
 	KUNIT_CASE(memory_early_apart),
@@ -354,6 +407,7 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(memory_answers_taken),
 	KUNIT_CASE(memory_gone),
 	KUNIT_CASE(memory_stranger),
+	KUNIT_CASE(memory_local_answers),
 	{}
 };
 

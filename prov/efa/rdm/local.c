@@ -418,6 +418,12 @@ static void kefa_local_packet(struct kefa_rdm *rdm, struct kefa_ts *ts)
 		kefa_rdm_reap(rdm);
 }
 
+/* Return: whether a packet may have to be kept. An answer of a known peer never is. */
+static bool kefa_local_keeps(struct kefa_rdm *rdm, const struct kefa_ts *ts)
+{
+	return kefa_row_of(ts->type)->flags & KEFA_ROW_REQ || !kefa_local_sender(rdm, ts->home);
+}
+
 /**
  * kefa_local_packets() - handle the packet in a slot, or all packets of the message in it
  * @rdm: the endpoint
@@ -436,7 +442,7 @@ u8 kefa_local_packets(struct kefa_rdm *rdm, struct kefa_ts *ts, u32 *admits)
 	do {
 		/* Without memory to keep the packet in, the endpoint has no receive for it. */
 		local->rs = local->rs ?: kefa_rs_spare(rdm);
-		if (!local->rs || !*admits)
+		if (!*admits || (!local->rs && kefa_local_keeps(rdm, ts)))
 			return KEFA_STATUS_RNR;
 		--*admits;
 		kefa_local_packet(rdm, ts);
