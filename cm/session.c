@@ -757,12 +757,14 @@ static void kcm_timed_out(struct kcm_session *s)
 /* A silent peer is asked once after half of the time that it may be silent for. */
 static void kcm_keep_alive(struct kcm_session *s)
 {
-	unsigned long silence = jiffies - READ_ONCE(s->heard);
+	unsigned long now = jiffies, heard = READ_ONCE(s->heard);
 	const struct kcm_note_msg msg = {};
 
-	if (silence >= msecs_to_jiffies(s->keep_alive) * 3 / 2)
+	/* kcm_heard() may have been called since @now. */
+	if (time_after_eq(now, heard + msecs_to_jiffies(s->keep_alive) * 3 / 2))
 		kcm_end_by(s, -ETIMEDOUT, KCM_BYE_FAILED);
-	else if (!s->pinged && silence >= msecs_to_jiffies(s->keep_alive) / 2)
+	else if (!s->pinged &&
+		 time_after_eq(now, heard + msecs_to_jiffies(s->keep_alive) / 2))
 		s->pinged = !kcm_send(s, KCM_PING, &msg, NULL, 0);
 }
 

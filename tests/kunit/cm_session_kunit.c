@@ -483,6 +483,19 @@ static void session_keep_alive(struct kunit *test)
 	kcm_disconnect(s);
 }
 
+/* A ULP calls kcm_heard() when the work item has just looked at the clock. */
+static void session_heard_meanwhile(struct kunit *test)
+{
+	struct kcm_session *s = live(test);
+
+	WRITE_ONCE(s->heard, jiffies + 10 * HZ);
+	kcm_work(&s->work.work);
+	KUNIT_EXPECT_EQ(test, READ_ONCE(s->state), KCM_LIVE);
+	KUNIT_EXPECT_EQ(test, cm_active->stops + cm_passive->stops, 0U);
+	WRITE_ONCE(s->heard, jiffies);
+	kcm_disconnect(s);
+}
+
 /* A service that ends has nothing left of its sessions, in whatever state these are. */
 static void session_unlisten(struct kunit *test)
 {
@@ -586,6 +599,7 @@ static struct kunit_case session_cases[] = {
 	KUNIT_CASE(session_bye_early),
 	KUNIT_CASE(session_limit),
 	KUNIT_CASE_SLOW(session_keep_alive),
+	KUNIT_CASE(session_heard_meanwhile),
 	KUNIT_CASE(session_unlisten),
 	KUNIT_CASE(session_services_share_a_port),
 	KUNIT_CASE(session_net_gone),
