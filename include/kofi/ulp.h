@@ -250,6 +250,16 @@ void kulp_fabric_put(struct kulp_fabric *f);
 void kulp_fabric_lost(struct kulp_fabric *f);
 
 /**
+ * kulp_fabric_end() - do what kulp_fabric_lost() does, and wait for it
+ * @f: the device, of which the caller has a reference
+ *
+ * On return all endpoints are disabled, so peers don't reach memory of registered regions any more,
+ * even if the device has refused to invalidate one. kulp_role.gone may still be to come.
+ * Context: Process, sleeps. Not from a callback of a role or an op.
+ */
+void kulp_fabric_end(struct kulp_fabric *f);
+
+/**
  * kulp_fabric_moves() - check that a device works for at least one peer
  * @f: the device
  * @since: a time in jiffies

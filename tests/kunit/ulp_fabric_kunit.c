@@ -233,6 +233,34 @@ static void ended_by_two(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, scene->queue.ended);
 }
 
+static void scene_ends(struct kofi_thread *thread)
+{
+	kulp_fabric_end(&scene->fabric);
+}
+
+/* Somebody who has to know that no peer reaches memory any more waits until that is so. */
+static void end_waits(struct kunit *test)
+{
+	struct kofi_thread thread;
+
+	scene->queue.ep = &scene->ep;
+	scene->refused = -EAGAIN;
+	scene->refusals = UINT_MAX;
+	kulp_submit(&scene->queue, &scene->op);
+	/* The removal has begun, and its work item hasn't come to the endpoint yet. */
+	scene->fabric.gone = true;
+	kofi_thread_start(test, &thread, scene_ends, NULL);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(scene->ends)));
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 100));
+	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
+	complete_all(&scene->may_end);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_TRUE(test, scene->queue.ended);
+	KUNIT_EXPECT_EQ(test, scene->ends, 1U);
+	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
+	KUNIT_EXPECT_EQ(test, scene->err, -ENODEV);
+}
+
 /* Completions during the close aren't handled, as the handler may still run. */
 static void received_while_closed(struct kunit *test)
 {
@@ -850,6 +878,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(refused_by_a_dead_device),
 	KUNIT_CASE(refusal_is_a_loss),
 	KUNIT_CASE(ended_by_two),
+	KUNIT_CASE(end_waits),
 	KUNIT_CASE(received_while_closed),
 	KUNIT_CASE(failed_receives),
 	KUNIT_CASE(failed_senders),

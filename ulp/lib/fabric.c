@@ -301,7 +301,7 @@ static void kulp_fabric_down(struct kulp_fabric *f)
 	for (i = 0; i < f->nqueues; i++)
 		WRITE_ONCE(f->queues[i].up, false);
 	synchronize_rcu();
-	/* kulp_gone() and the last kulp_fabric_put() may run concurrently. */
+	/* kulp_gone(), kulp_fabric_end() and the last kulp_fabric_put() may run concurrently. */
 	mutex_lock(&f->down_lock);
 	for (i = 0; i < f->nqueues; i++)
 		kulp_queue_end(&f->queues[i]);
@@ -309,6 +309,17 @@ static void kulp_fabric_down(struct kulp_fabric *f)
 	for (i = 0; i < f->nqueues; i++)
 		kulp_queue_end_waits(&f->queues[i]);
 }
+
+void kulp_fabric_end(struct kulp_fabric *f)
+{
+	unsigned int noio = memalloc_noio_save();
+
+	kulp_fabric_lost(f);
+	/* The work item may not run yet, or not be queued yet. */
+	kulp_fabric_down(f);
+	memalloc_noio_restore(noio);
+}
+EXPORT_SYMBOL_NS_GPL(kulp_fabric_end, KOFI_ULP);
 
 static void kulp_gone(struct work_struct *work)
 {
