@@ -34,6 +34,7 @@ static struct scene {
 	struct kulp_fabric	fabric;
 	struct fi_info		info;
 	struct fi_tx_attr	tx;
+	struct fi_domain_attr	domain;
 	struct kulp_queue		q;
 	struct kbc_stats __percpu *stats;
 	struct kulp_op		*op;		/* latest posted operation */
@@ -44,6 +45,8 @@ static struct scene {
 	unsigned int		requeued;
 	unsigned int		waited;		/* ms before requests are sent again, in total */
 	unsigned int		failures;	/* failures of the session */
+	unsigned int		closes;		/* of the device */
+	unsigned int		before;		/* requests that had ended by then */
 	struct bio_vec		bvecs[3];
 	struct bio		bio, next;
 	struct fid_mr		mr;
@@ -75,6 +78,12 @@ static int kunit_post_reg(struct fid_mr *mr, const struct fi_mr_attr *attr, u64 
 	return 0;
 }
 
+static void kunit_fabric_end(struct kulp_fabric *f)
+{
+	scene->closes++;
+	scene->before = scene->ended + scene->requeued;
+}
+
 static const struct fi_ops_mr kunit_mr_ops = {
 	.post_reg = kunit_post_reg,
 };
@@ -86,6 +95,7 @@ static void kunit_start_request(struct request *rq)
 #define kulp_submit		kunit_submit
 #define kulp_rma_submit		kunit_rma_submit
 #define kulp_fabric_lost(f)	((void)(f))
+#define kulp_fabric_end		kunit_fabric_end
 #define blk_mq_start_request	kunit_start_request
 #include "../../ulp/blk/cli_rules.c"
 #include "../../ulp/blk/cli_memory.c"
@@ -250,10 +260,12 @@ static int request_init(struct kunit *test)
 	if (!scene->rq || !scene->data || !scene->kq.tags || !scene->kq.bvecs)
 		return -ENOMEM;
 	scene->info.tx_attr = &scene->tx;
+	scene->info.domain_attr = &scene->domain;
 	scene->tx.iov_limit = 2;
 	scene->fabric.info = &scene->info;
 	scene->q.fabric = &scene->fabric;
 	d = &scene->d;
+	d->fabric = &scene->fabric;
 	init_waitqueue_head(&d->wait);
 	scene->stats = alloc_percpu(struct kbc_stats);
 	if (!scene->stats)

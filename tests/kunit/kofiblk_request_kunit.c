@@ -318,6 +318,34 @@ static void dead_server_and_region(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
 }
 
+/* A device that doesn't invalidate a region is closed before the memory is used again. */
+static void device_keeps_region(struct kunit *test)
+{
+	struct kbc_slot *slot = kbc_slot(scene->rq);
+
+	scene->d.session.limits.inline_read = 0;
+	begin(test, REQ_OP_READ);
+	scene->nops = 0;
+	slot->region.done(&scene->q, &slot->region, 0, 0);
+	sent(test);
+	kbc_each_tag(&scene->d, kbc_tag_abort);
+	KUNIT_ASSERT_EQ(test, slot->phase, KBC_INVALIDATE);
+	slot->region.done(&scene->q, &slot->region, -EIO, 0);
+	KUNIT_ASSERT_EQ(test, slot->phase, KBC_STUCK);
+	/* There is no real region to close. */
+	scene->kq.tags[1].mr = NULL;
+	kbc_requests_abort(&scene->d);
+	KUNIT_EXPECT_EQ(test, scene->closes, 1U);
+	KUNIT_EXPECT_EQ(test, scene->before, 0U);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
+	/* It is closed only for that. */
+	begin(test, REQ_OP_FLUSH);
+	sent(test);
+	kbc_requests_abort(&scene->d);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 2U);
+	KUNIT_EXPECT_EQ(test, scene->closes, 1U);
+}
+
 /* The device may access memory of the request. */
 static void data_isnt_set_aside(struct kunit *test)
 {
@@ -768,6 +796,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(late_reply),
 	KUNIT_CASE(dead_server),
 	KUNIT_CASE(dead_server_and_region),
+	KUNIT_CASE(device_keeps_region),
 	KUNIT_CASE(data_isnt_set_aside),
 	KUNIT_CASE(silent_server),
 	KUNIT_CASE(readahead_and_merged),

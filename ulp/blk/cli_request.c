@@ -15,8 +15,9 @@
  *
  * When the session ends, requests that wait for the server are aborted: their memory is
  * invalidated, and they are requeued in the block layer, to be sent again in the next session. If
- * the invalidation fails, the region is closed before the request is completed, so that the server
- * can't reach memory that is reused.
+ * the invalidation fails, the device and the region are closed before the request is completed, so
+ * that the server can't reach memory that is reused. Closing the region alone doesn't help, because
+ * the device has refused to destroy it, too.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -815,6 +816,18 @@ static bool kbc_requests_wait(const struct kbc_disk *d, unsigned long began)
 	       time_before(jiffies, began + KBC_PEER_S * HZ);
 }
 
+/* Return: whether memory couldn't be invalidated. All requests that haven't ended are KBC_STUCK. */
+static bool kbc_requests_stuck(const struct kbc_disk *d)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < d->nqueues; i++)
+		for (j = 0; d->queues[i].tags && j < d->made.depth; j++)
+			if (READ_ONCE(d->queues[i].tags[j].slot))
+				return true;
+	return false;
+}
+
 /*
  * Return all requests to the block layer. The session is over: no request starts and no reply is
  * handled any more. If the server is dead, the device may not complete messages and reads for long.
@@ -844,6 +857,12 @@ void kbc_requests_abort(struct kbc_disk *d)
 	/* A message may have begun to be posted just before it was set aside: it names its slot. */
 	if (left)
 		synchronize_rcu();
+	if (kbc_requests_stuck(d)) {
+		if (!READ_ONCE(d->fabric->gone))
+			kbc_err(d, "device %s doesn't end the server's access to memory, closing it\n",
+				d->fabric->info->domain_attr->name);
+		kulp_fabric_end(d->fabric);
+	}
 	kbc_each_tag(d, kbc_tag_release);
 }
 
