@@ -45,6 +45,9 @@ static struct scene {
 	unsigned int		requeued;
 	unsigned int		waited;		/* ms before requests are sent again, in total */
 	unsigned int		failures;	/* failures of the session */
+	struct fi_mr_alloc_attr	region;		/* the latest that was allocated */
+	unsigned int		refusals;	/* of fi_close() */
+	unsigned int		mr_closes;	/* calls of it */
 	unsigned int		closes;		/* of the device */
 	unsigned int		before;		/* requests that had ended by then */
 	struct bio_vec		bvecs[3];
@@ -78,6 +81,19 @@ static int kunit_post_reg(struct fid_mr *mr, const struct fi_mr_attr *attr, u64 
 	return 0;
 }
 
+static int kunit_mr_alloc(struct fid_domain *domain, const struct fi_mr_alloc_attr *attr,
+			  struct fid_mr **mr, void *context)
+{
+	scene->region = *attr;
+	*mr = &scene->mr;
+	return 0;
+}
+
+static int kunit_close(struct fid *fid)
+{
+	return ++scene->mr_closes > scene->refusals ? 0 : -EIO;
+}
+
 static void kunit_fabric_end(struct kulp_fabric *f)
 {
 	scene->closes++;
@@ -96,6 +112,8 @@ static void kunit_start_request(struct request *rq)
 #define kulp_rma_submit		kunit_rma_submit
 #define kulp_fabric_lost(f)	((void)(f))
 #define kulp_fabric_end		kunit_fabric_end
+#define fi_mr_alloc		kunit_mr_alloc
+#define fi_close		kunit_close
 #define blk_mq_start_request	kunit_start_request
 #include "../../ulp/blk/cli_rules.c"
 #include "../../ulp/blk/cli_memory.c"

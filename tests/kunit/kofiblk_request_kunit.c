@@ -346,6 +346,23 @@ static void device_keeps_region(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->closes, 1U);
 }
 
+/* The keys of a disk's regions don't come back with those of another disk. */
+static void regions_retire(struct kunit *test)
+{
+	struct kbc_tag *tag = &scene->kq.tags[1];
+
+	kbc_region_free(&scene->kq, tag);
+	KUNIT_EXPECT_EQ(test, scene->mr_closes, 1U);
+	KUNIT_EXPECT_EQ(test, kbc_regions_alloc(&scene->d), 0);
+	KUNIT_EXPECT_PTR_EQ(test, tag->mr, &scene->mr);
+	KUNIT_EXPECT_EQ(test, scene->region.flags, FI_RETIRE);
+	/* The device refuses to destroy a region. */
+	scene->refusals = 2;
+	kbc_region_free(&scene->kq, tag);
+	KUNIT_EXPECT_EQ(test, scene->mr_closes, 3U);
+	KUNIT_EXPECT_NULL(test, tag->mr);
+}
+
 /* The device may access memory of the request. */
 static void data_isnt_set_aside(struct kunit *test)
 {
@@ -797,6 +814,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(dead_server),
 	KUNIT_CASE(dead_server_and_region),
 	KUNIT_CASE(device_keeps_region),
+	KUNIT_CASE(regions_retire),
 	KUNIT_CASE(data_isnt_set_aside),
 	KUNIT_CASE(silent_server),
 	KUNIT_CASE(readahead_and_merged),

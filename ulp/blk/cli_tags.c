@@ -181,6 +181,8 @@ static int kbc_region_alloc(struct kbc_queue *kq, struct kbc_tag *tag)
 	const struct fi_mr_alloc_attr attr = {
 		.max_pages	= d->made.max_bvecs,
 		.access		= FI_REMOTE_READ | (d->fabric->can_write ? FI_REMOTE_WRITE : 0),
+		/* A server may be silent when its disk is removed, and use an old key later. */
+		.flags		= FI_RETIRE,
 		.cq		= kq->q->cq,
 	};
 
@@ -207,6 +209,9 @@ void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag)
 	if (!tag->mr)
 		return;
 	ret = fi_close(&tag->mr->fid);
+	/* That was told once. kbc_requests_abort() has closed the device, if memory was in use. */
+	if (ret == -EIO)
+		ret = fi_close(&tag->mr->fid);
 	WARN_ONCE(ret, "kofiblk: closing a region failed: %d\n", ret);
 	tag->mr = NULL;
 }
