@@ -28,6 +28,9 @@ static struct scene {
 	struct task_struct	*starter;	/* the task that has started the latest thread */
 	bool			stops_first;	/* the export is disabled before that */
 	unsigned int		gones;
+	unsigned int		ends;		/* of the device */
+	unsigned int		exits;		/* queues that were freed, and ... */
+	unsigned int		before;		/* ... those before the latest end */
 	u32			keep_alive;	/* ms */
 } *scene;
 
@@ -51,6 +54,12 @@ static void scene_fabric_put(struct kulp_fabric *f)
 {
 }
 
+static void scene_fabric_end(struct kulp_fabric *f)
+{
+	scene->ends++;
+	scene->before = scene->exits;
+}
+
 static bool scene_fabric_moves(const struct kulp_fabric *f, unsigned long since)
 {
 	return true;
@@ -63,6 +72,7 @@ static bool scene_fabric_moves(const struct kulp_fabric *f, unsigned long since)
 #define kulp_fabric_put			scene_fabric_put
 #define kulp_fabric_lost		scene_fabric_put
 #define kulp_fabric_moves		scene_fabric_moves
+#define kulp_fabric_end			scene_fabric_end
 #include "../../ulp/blk/srv_admit.c"
 #include "../../ulp/blk/srv_session.c"
 #include "../../ulp/blk/wire.c"
@@ -173,6 +183,7 @@ void kbs_req_begin(struct kbs_req *req)
 
 void kbs_squeue_exit(struct kbs_squeue *sq)
 {
+	scene->exits++;
 }
 
 void kbs_session_quiet(struct kbs_session *s, enum kbs_session_state state)
@@ -343,6 +354,30 @@ static void causes(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, cause(test, -ECONNRESET, false), "the connection is lost");
 }
 
+/* If the client may reach pages of a session, the device is closed before they are freed. */
+static void exposed(struct kunit *test)
+{
+	struct fi_domain_attr domain = { .name = "device" };
+	struct fi_info info = { .domain_attr = &domain };
+	struct kulp_fabric fabric = { .info = &info };
+	struct kbs_session *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	for (i = 0; i < 2; i++) {
+		s->fabric = &fabric;
+		s->exposed = i;
+		s->nqueues = 1;
+		s->queues = kzalloc(sizeof(*s->queues), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, s->queues);
+		s->queues[0].s = s;
+		kbs_session_free_fabric(s);
+		KUNIT_EXPECT_EQ(test, scene->exits, i + 1U);
+		KUNIT_EXPECT_EQ(test, scene->ends, (unsigned int)i);
+	}
+	KUNIT_EXPECT_EQ(test, scene->before, 1U);
+}
+
 static int session_init(struct kunit *test)
 {
 	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
@@ -372,6 +407,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(stopped_before_it_starts),
 	KUNIT_CASE(heard_over_the_fabric),
 	KUNIT_CASE(causes),
+	KUNIT_CASE(exposed),
 	{}
 };
 

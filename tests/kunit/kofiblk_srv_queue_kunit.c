@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Queues of kofiblk's server: they share no locks; replies by immediate data. */
+/*
+ * Queues of kofiblk's server: they share no locks; replies by immediate data; a device that refuses
+ * to invalidate.
+ */
 #include "kofiblk_srv_scene.c"
 #include "crew.h"
 
@@ -221,11 +224,40 @@ static void queues_are_apart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sizeof(struct kbs_squeue) % SMP_CACHE_BYTES, 0UL);
 }
 
+/* The device doesn't invalidate the region of data that the client has fetched. */
+static void device_keeps_region(struct kunit *test)
+{
+	struct kbs_req *req = &scene->sqs[0].reqs[0];
+	struct fid_mr mr = { .key = 77 };
+	struct kulp_op *op;
+
+	req->mr = &mr;
+	ask(KOFIBLK_OP_READ, 0, 1);
+	store_done(test, 0);
+	/* Registration, offer of the data, end of the session, invalidation. */
+	reply_arrived(test);
+	reply_arrived(test);
+	KUNIT_EXPECT_FALSE(test, scene->s.exposed);
+	end_session();
+	kbs_session_abort(&scene->s);
+	op = take_op(test);
+	KUNIT_EXPECT_EQ(test, op->lane, KULP_LANE_INVAL);
+	op->done(&scene->queue, op, -EIO, 0);
+	settle();
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_TRUE(test, scene->s.exposed);
+	/* Until the device is closed, nobody else gets the pages. */
+	KUNIT_EXPECT_NOT_NULL(test, req->bvec);
+	/* There is no real region to close. */
+	req->mr = NULL;
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(immediate_data),
 	KUNIT_CASE(immediate_data_of_pieces),
 	KUNIT_CASE(immediate_data_runs_out),
 	KUNIT_CASE(queues_are_apart),
+	KUNIT_CASE(device_keeps_region),
 	{}
 };
 

@@ -286,6 +286,7 @@ struct kbs_session {
 	int			end;		/* errno of kcm_ops.stop, or 0 */
 	bool			over;		/* kcm_ops.stop doesn't need the session any more */
 	bool			violated;	/* ended by a violation of the protocol */
+	bool			exposed;	/* the client may reach pages, see kbs_posted() */
 	struct hlist_node	hash;		/* under kbs_sessions_lock, or RCU */
 	struct rcu_head		rcu;
 	int			resize;		/* RESIZE must be sent to the client */

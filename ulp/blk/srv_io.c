@@ -499,7 +499,11 @@ static void kbs_posted(struct kulp_queue *q, struct kulp_op *op, int err, size_t
 	if (!err) {
 		req->run(req);
 	} else if (op->lane == KULP_LANE_INVAL && err != -ENODEV) {
-		/* The client may still reach the pages, so keep them until the region is closed. */
+		/*
+		 * The device has refused to destroy the region, too, so the client may still reach
+		 * the pages: keep them until the device is closed.
+		 */
+		WRITE_ONCE(s->exposed, true);
 		kbs_session_stop(s, KBS_SESSION_ENDING);
 		req->err = err;
 		req->run = kbs_run_reply;

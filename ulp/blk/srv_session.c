@@ -339,6 +339,12 @@ static void kbs_session_free_fabric(struct kbs_session *s)
 	struct kulp_fabric *f = s->fabric;
 	u16 i;
 
+	/* Others use the pages next. */
+	if (READ_ONCE(s->exposed)) {
+		pr_err("device %s doesn't end a client's access to memory, closing it\n",
+		       f->info->domain_attr->name);
+		kulp_fabric_end(f);
+	}
 	for (i = 0; i < s->nqueues; i++) {
 		struct kbs_squeue *sq = &s->queues[i];
 
