@@ -2,10 +2,11 @@
 /*
  * Non-blocking TCP sockets. Their callbacks, in softirq context, queue the work item of the session
  * or of the port, which is in sk_user_data until the socket is closed. Kernel sockets don't hold
- * their network namespace, so each is counted by kcm_net_use().
+ * their network namespace before they are closed, so each is counted by kcm_net_use().
  */
 #include <linux/net.h>
 #include <linux/tcp.h>
+#include <net/net_namespace.h>
 #include <net/sock.h>
 #include <net/tcp.h>
 #include "cm.h"
@@ -211,6 +212,22 @@ static void kcm_sock_drain(struct kcm_session *s)
 			break;
 }
 
+/*
+ * When a socket is closed that doesn't hold its network namespace, TCP stops its timers. If the
+ * peer then didn't acknowledge the last bytes, they would never be sent again, and the socket would
+ * stay for ever. So have it hold the namespace for the time that TCP needs.
+ */
+static void kcm_sock_hold_net(struct sock *sk, struct net *net)
+{
+	if (maybe_get_net(net)) {
+		compat_sock_hold_net(sk);
+		put_net(net);
+	} else {
+		/* The namespace goes, and nothing may stay in it. */
+		sock_no_linger(sk);
+	}
+}
+
 /**
  * kcm_sock_close() - close a connection
  * @s: the session, with or without a socket. TCP sends what it has taken
@@ -235,6 +252,7 @@ void kcm_sock_close(struct kcm_session *s)
 	sk->sk_write_space = s->sock.write_space;
 	write_unlock_bh(&sk->sk_callback_lock);
 	s->sock.sock = NULL;
+	kcm_sock_hold_net(sk, net);
 	kernel_sock_shutdown(sock, SHUT_RDWR);
 	sock_release(sock);
 	kcm_net_unuse(net);

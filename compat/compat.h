@@ -54,6 +54,20 @@
 #define compat_sock_in_reclaim(sk)	((void)(sk))
 #endif
 
+/* From 6.2 on a kernel socket without a reference to its network namespace is tracked, too. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+#define compat_sock_hold_net(sk)	sk_net_refcnt_upgrade(sk)
+#else
+#define compat_sock_hold_net(sk)						\
+do {										\
+	struct sock *__sk = (sk);						\
+										\
+	__sk->sk_net_refcnt = 1;						\
+	get_net_track(sock_net(__sk), &__sk->ns_tracker, GFP_KERNEL);		\
+	sock_inuse_add(sock_net(__sk), 1);					\
+} while (0)
+#endif
+
 /*
  * From 6.8 on vfs_iter_write() calls file_start_write() itself. These are macros because
  * this file comes before the kernel's headers.
