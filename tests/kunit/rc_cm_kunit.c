@@ -410,12 +410,81 @@ static void passive_ends_before_live(struct kunit *test)
 	nothing_left(test, 1, 0);
 }
 
+/* The ULP has receives, and the peer is so fast that its first message comes before READY. */
+static void fast_message(struct kunit *test)
+{
+	struct krc_conn *c = &scene->qp.c;
+	struct krc_rwr r = { .nsge = 1, .room = 64, .sge = { { .len = 64 } } };
+	struct {
+		struct krc_wire_dgram	head;
+		u8			data[64];
+	} sent = {};
+	struct krc_dgram d = { .type = KRC_SEND, .flags = KRC_LAST, .total = 16 };
+	size_t len;
+	int i;
+
+	r.sge[0].addr = (uintptr_t)kunit_kzalloc(test, 64, GFP_KERNEL);
+	KUNIT_ASSERT_NE(test, r.sge[0].addr, 0ULL);
+	spin_lock_irq(&c->lock);
+	for (i = 0; i < 3; i++)
+		WARN_ON(krc_rq_add(c, &r));
+	spin_unlock_irq(&c->lock);
+	requested(test);
+	scene->iw.slow = true;
+	KUNIT_ASSERT_EQ(test, accepts(), 0);
+	d.cookie = c->cookie;
+	len = krc_build(&sent.head, &d);
+	krc_message(&scene->queue, &sent, len + d.total);
+	krc_queue_run(&scene->queue);
+	KUNIT_ASSERT_EQ(test, c->filled, 1U);
+	KUNIT_EXPECT_EQ(test, c->state, KRC_OPEN);
+}
+
+/* The ULP has a message when its handler of ESTABLISHED has returned, not before. */
+static void passive_message_waits(struct kunit *test)
+{
+	fast_message(test);
+	KUNIT_EXPECT_EQ(test, scene->received, 0U);
+	krc_cm_live(&scene->s);
+	flush_work(&scene->queue.work);
+	KUNIT_EXPECT_EQ(test, scene->qp.c.state, KRC_LIVE);
+	KUNIT_EXPECT_EQ(test, scene->received, 0U);
+	iw_runs(&scene->iw);
+	KUNIT_EXPECT_EQ(test, scene->iw.heard, 1U);
+	KUNIT_EXPECT_EQ(test, scene->iw.before, 0U);
+	KUNIT_EXPECT_EQ(test, scene->received, 1U);
+	/* iw_cm calls its user itself with CLOSE. */
+	KUNIT_EXPECT_TRUE(test, scene->iw.id.cm_handler == iw_handler);
+	stop(-ECONNRESET, false, NULL, 0);
+	krc_wait_flushed(&scene->qp.c);
+	KUNIT_EXPECT_EQ(test, scene->received, 1U);
+	KUNIT_EXPECT_EQ(test, scene->unreceived, 2U);
+	nothing_left(test, 1, 0);
+}
+
+/* The connection ends first: the ULP gets its receives back, none with a message. */
+static void passive_message_too_early(struct kunit *test)
+{
+	fast_message(test);
+	stop(-ECONNRESET, false, NULL, 0);
+	krc_wait_flushed(&scene->qp.c);
+	KUNIT_EXPECT_EQ(test, scene->received, 0U);
+	KUNIT_EXPECT_EQ(test, scene->unreceived, 3U);
+	/* iw_cm is later still: the set-up may be over. */
+	flush_workqueue(krc_cm_wq);
+	iw_runs(&scene->iw);
+	KUNIT_EXPECT_EQ(test, scene->iw.heard, 1U);
+	KUNIT_EXPECT_EQ(test, scene->received + scene->unreceived, 3U);
+	nothing_left(test, 1, 0);
+}
+
 /* The session has ended when the ULP accepts, and its stop() comes later. */
 static void passive_accept_fails(struct kunit *test)
 {
 	requested(test);
 	scene->s.accept_ret = -ENOTCONN;
 	KUNIT_EXPECT_EQ(test, accepts(), -ENOTCONN);
+	KUNIT_EXPECT_TRUE(test, scene->iw.id.cm_handler == iw_handler);
 	krc_wait_flushed(&scene->qp.c);
 	stop(-ECONNRESET, false, NULL, 0);
 	KUNIT_EXPECT_EQ(test, scene->iw.state, IW_RECV);
@@ -641,6 +710,8 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(active_device_gone),
 	KUNIT_CASE(passive_ended_by_peer),
 	KUNIT_CASE(passive_ends_before_live),
+	KUNIT_CASE(passive_message_waits),
+	KUNIT_CASE(passive_message_too_early),
 	KUNIT_CASE(passive_accept_fails),
 	KUNIT_CASE(passive_refused_by_ulp),
 	KUNIT_CASE(passive_ends_while_asked),

@@ -39,6 +39,9 @@ enum iw_state {
  * @local: address of CONNECT_REQUEST
  * @nr: its provider_data
  * @requests: number of CONNECT_REQUEST
+ * @slow: ESTABLISHED waits for iw_runs()
+ * @heard: calls of the ULP's handler with ESTABLISHED
+ * @before: messages that the ULP had when that handler returned
  */
 struct iw {
 	struct iw_cm_id		id;
@@ -55,6 +58,9 @@ struct iw {
 	struct sockaddr_storage	local;
 	void			*nr;
 	unsigned int		requests;
+	bool			slow;
+	unsigned int		heard;
+	unsigned int		before;
 };
 
 /**
@@ -113,6 +119,8 @@ static struct scene {
 	u8			from_peer[sizeof(struct krc_wire_side) + 8];
 	size_t			from_peer_len;
 	struct sockaddr_storage	local;
+	unsigned int		received;	/* receives with a message */
+	unsigned int		unreceived;	/* receives that were flushed */
 } *scene;
 
 unsigned int krc_port = KRC_PORT;
@@ -163,6 +171,10 @@ void krc_up_sent(struct krc_conn *c, const struct krc_swr *w, int err)
 
 void krc_up_received(struct krc_conn *c, const struct krc_rwr *r, int err)
 {
+	if (err)
+		scene->unreceived++;
+	else
+		scene->received++;
 }
 
 void krc_up_notify(struct krc_conn *c)
@@ -329,6 +341,26 @@ static void iw_go(struct iw *iw, enum iw_state from, enum iw_state to)
 	iw->state = to;
 }
 
+/* The handler of iw_cm's user, which calls the ULP. */
+static int iw_handler(struct iw_cm_id *id, struct iw_cm_event *event)
+{
+	struct iw *iw = container_of(id, struct iw, id);
+
+	flush_work(&scene->queue.work);
+	iw->before = scene->received;
+	iw->heard++;
+	return 0;
+}
+
+/* The thread of iw_cm handles ESTABLISHED. */
+static void iw_runs(struct iw *iw)
+{
+	struct iw_cm_event event = { .event = IW_CM_EVENT_ESTABLISHED };
+
+	iw->id.cm_handler(&iw->id, &event);
+	flush_work(&scene->queue.work);
+}
+
 static int iw_event(struct iw_cm_id *id, struct iw_cm_event *event)
 {
 	struct iw *iw = container_of(id, struct iw, id);
@@ -357,6 +389,8 @@ static int iw_event(struct iw_cm_id *id, struct iw_cm_event *event)
 		break;
 	case IW_CM_EVENT_ESTABLISHED:
 		iw_go(iw, IW_RECV, IW_UP);
+		if (!iw->slow)
+			iw_runs(iw);
 		break;
 	case IW_CM_EVENT_CLOSE:
 		iw_go(iw, IW_UP, IW_CLOSED);
@@ -371,6 +405,7 @@ static void iw_init(struct iw *iw)
 {
 	iw->id.device = &scene->link.ib;
 	iw->id.event_handler = iw_event;
+	iw->id.cm_handler = iw_handler;
 	iw->id.add_ref = iw_add_ref;
 	iw->id.rem_ref = iw_rem_ref;
 }

@@ -30,6 +30,9 @@ static DEFINE_MUTEX(krc_port_lock);	/* protects what follows */
 static struct kcm_listener *krc_listener;
 static unsigned int krc_port_users;
 
+/* iw_cm's user, which is rdma_cm for all connections. */
+static iw_cm_handler krc_iw_handler;
+
 /* --- callbacks of the session --- */
 
 static int krc_cm_keys(struct kcm_listener *l, const struct kcm_peer *peer,
@@ -258,6 +261,32 @@ static int krc_cm_request(struct kcm_session *s, const struct kcm_peer *peer)
 	return ret;
 }
 
+/*
+ * iw_cm calls this with ESTABLISHED, in place of its user's handler. When that has returned, the
+ * ULP may have messages. It may also have destroyed its id, which has kept the RDMA device so far.
+ */
+static int krc_iw_established(struct iw_cm_id *id, struct iw_cm_event *event)
+{
+	iw_cm_handler handler = READ_ONCE(krc_iw_handler);
+	struct ib_device *ib = id->device;
+	bool got = ib_device_try_get(ib);
+	int ret;
+
+	id->cm_handler = handler;
+	ret = handler(id, event);
+	krc_cm_heard(id->provider_data);
+	if (got)
+		ib_device_put(ib);
+	return ret;
+}
+
+/* ESTABLISHED isn't queued yet. */
+static void krc_iw_watch(struct iw_cm_id *id)
+{
+	WRITE_ONCE(krc_iw_handler, id->cm_handler);
+	id->cm_handler = krc_iw_established;
+}
+
 /* Return: 0 or a negative errno. */
 static int krc_cm_accepts(struct krc_cm *cm, struct iw_cm_id *id, struct krc_qp *qp,
 			  struct iw_cm_conn_param *param)
@@ -270,7 +299,11 @@ static int krc_cm_accepts(struct krc_cm *cm, struct iw_cm_id *id, struct krc_qp 
 		return -ECONNRESET;
 	if (!krc_cm_attach(cm, qp))
 		return -EISCONN;
-	ret = krc_conn_prepare(&qp->c, param->ird, param->ord) ?: krc_cm_open(cm);
+	ret = krc_conn_prepare(&qp->c, param->ird, param->ord);
+	if (ret)
+		return ret;
+	krc_conn_hold(&qp->c);
+	ret = krc_cm_open(cm);
 	if (ret)
 		return ret;
 	krc_cm_describe(cm, qp->c.queue, param, 0);
@@ -280,6 +313,7 @@ static int krc_cm_accepts(struct krc_cm *cm, struct iw_cm_id *id, struct krc_qp 
 	ret = kcm_accept(cm->s, &addrs, cm->hello, cm->hello_len);
 	if (ret)
 		return ret;
+	krc_iw_watch(id);
 	cm->state = KRC_CM_ACCEPTED;
 	krc_cm_check_net(cm);
 	return 0;

@@ -14,6 +14,12 @@
  *	KRC_CM_UP	CONNECT_REPLY, ESTABLISHED	CLOSE, whatever happens
  *	KRC_CM_OVER	CLOSE; a refusal; failure	none
  *
+ * iw_cm queues events, for one thread that calls ULPs. The first message of a peer may be faster
+ * than ESTABLISHED. Then nvmet handles it in its handler of that event, under a mutex of rdma_cm,
+ * and so takes nvmet_config_sem. Under that semaphore, the removal of a port takes such a mutex,
+ * and waits for the thread: a deadlock. So messages of an accepted connection wait until the
+ * handler has returned: krc_iw_established().
+ *
  * A ULP may answer a request long after it was given up, so iw_cm knows a number instead of an
  * address.
  */
@@ -41,7 +47,8 @@ enum krc_cm_state {
  * @state: state
  * @s: session, NULL when it is over
  * @id: iw_cm's, with a reference; NULL before iw_accept
- * @qp: queue pair, with a reference to its connection; NULL before iw_accept
+ * @qp: queue pair, with a reference to its connection; NULL before iw_accept. Also under
+ *	krc_cms_lock
  * @net: the link's device, until the queue pair has it
  * @peer: the peer's address in it
  * @has_peer: @peer is valid, and the queue pair doesn't have it yet
@@ -97,6 +104,7 @@ void krc_cm_put(struct krc_cm *cm);
 struct krc_cm *krc_cm_get(void *nr);
 void *krc_cm_nr(const struct krc_cm *cm);
 bool krc_cm_attach(struct krc_cm *cm, struct krc_qp *qp);
+void krc_cm_heard(void *nr);
 void krc_cm_maybe_finish(struct krc_cm *cm);
 void krc_cm_up(struct krc_cm *cm);
 void krc_cm_over(struct krc_cm *cm, int err);

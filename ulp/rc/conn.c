@@ -337,6 +337,35 @@ void krc_conn_live(struct krc_conn *c)
 }
 
 /**
+ * krc_conn_hold() - keep messages from the ULP, which doesn't know of the connection yet
+ * @c: the connection, not open yet
+ *
+ * They are in receives that the ULP has posted, so they take no other memory. If the connection
+ * ends first, these receives are flushed.
+ * Context: Process.
+ */
+void krc_conn_hold(struct krc_conn *c)
+{
+	spin_lock_irq(&c->lock);
+	c->holds = true;
+	spin_unlock_irq(&c->lock);
+}
+
+/**
+ * krc_conn_release() - give messages to the ULP, which knows of the connection now
+ * @c: the connection, with a reference of the caller's
+ *
+ * Context: Process.
+ */
+void krc_conn_release(struct krc_conn *c)
+{
+	spin_lock_irq(&c->lock);
+	c->holds = false;
+	spin_unlock_irq(&c->lock);
+	krc_conn_kick(c);
+}
+
+/**
  * krc_conn_find() - find the connection of a datagram
  * @q: the queue that it has come to
  * @cookie: the datagram's cookie

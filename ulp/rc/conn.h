@@ -16,8 +16,9 @@
  *
  *	send queue	tail <= next <= head: [tail, next) is issued, [next, head) waits
  *	receive queue	done <= filled <= posted: [done, filled) has its message, and waits until a
- *			region that it invalidates is free; [filled, posted) are receives for the
- *			peer, message n takes receive n
+ *			region that it invalidates is free, or until the ULP knows of the
+ *			connection; [filled, posted) are receives for the peer, message n takes
+ *			receive n
  *
  * Each datagram but DATA and CREDIT has a sequence number. The receiver places data as soon as it
  * arrives, but what a datagram means happens in order of these numbers: a message completes its
@@ -285,6 +286,7 @@ struct krc_served {
  * @filled: number of these that have their message
  * @done: number of these that are complete
  * @told: krc_conn.posted in the last datagram to the peer
+ * @holds: receives with messages wait for krc_conn_release()
  * @tx_seq: number of the next datagram
  * @tx_una: oldest one that isn't sent yet
  * @tx_sent: bitmap of those sent since
@@ -356,6 +358,7 @@ struct krc_conn {
 	u32			filled;
 	u32			done;
 	u32			told;
+	bool			holds;
 
 	u32			tx_seq;
 	u32			tx_una;
@@ -593,6 +596,8 @@ void krc_conn_describe(struct krc_conn *c, struct krc_side *side);
 int krc_conn_open(struct krc_conn *c, const struct krc_peer *peer, bool live);
 void krc_conn_go(struct krc_conn *c, enum krc_state state);
 void krc_conn_live(struct krc_conn *c);
+void krc_conn_hold(struct krc_conn *c);
+void krc_conn_release(struct krc_conn *c);
 struct krc_conn *krc_conn_find(struct krc_queue *q, u64 cookie);
 void krc_conn_forget(struct krc_conn *c);
 void krc_conn_dirty(struct krc_conn *c);

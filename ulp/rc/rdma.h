@@ -18,7 +18,7 @@
  *	krc_listens_lock (mutex)	ULPs that listen; held while iw_cm queues a request
  *	xa_lock of krc_cms		set-ups by number, krc_cm.listener
  *	krc_link.lock (spinlock)	the open device, list of queue pairs
- *	krc_cms_lock (spinlock)		krc_qp.cm
+ *	krc_cms_lock (spinlock)		krc_qp.cm, krc_cm.qp
  *	krc_conn.lock			see conn.h
  *	krc_cq.lock
  */

@@ -9,7 +9,7 @@
 
 #define KRC_RECVS		64	/* receives of a queue that a connection adds */
 
-static DEFINE_SPINLOCK(krc_cms_lock);	/* protects krc_qp.cm */
+static DEFINE_SPINLOCK(krc_cms_lock);	/* protects krc_qp.cm, krc_cm.qp */
 /*
  * Set-ups by number. Sessions and iw_cm know numbers, because they may use them when a set-up is
  * over.
@@ -74,14 +74,13 @@ bool krc_cm_attach(struct krc_cm *cm, struct krc_qp *qp)
 
 	spin_lock_irq(&krc_cms_lock);
 	taken = qp->cm;
-	if (!taken)
+	if (!taken) {
 		qp->cm = cm;
+		cm->qp = qp;
+		krc_conn_get(&qp->c);
+	}
 	spin_unlock_irq(&krc_cms_lock);
-	if (taken)
-		return false;
-	cm->qp = qp;
-	krc_conn_get(&qp->c);
-	return true;
+	return !taken;
 }
 
 static void krc_cm_detach(struct krc_cm *cm)
@@ -92,9 +91,34 @@ static void krc_cm_detach(struct krc_cm *cm)
 		return;
 	spin_lock_irq(&krc_cms_lock);
 	qp->cm = NULL;
-	spin_unlock_irq(&krc_cms_lock);
 	cm->qp = NULL;
+	spin_unlock_irq(&krc_cms_lock);
 	krc_conn_put(&qp->c);
+}
+
+/**
+ * krc_cm_heard() - a ULP knows of a connection that it has accepted: it may have messages
+ * @nr: number of the set-up. If it is over, the connection is flushed
+ *
+ * Context: Process.
+ */
+void krc_cm_heard(void *nr)
+{
+	struct krc_cm *cm = krc_cm_get(nr);
+	struct krc_qp *qp;
+
+	if (!cm)
+		return;
+	spin_lock_irq(&krc_cms_lock);
+	qp = cm->qp;
+	if (qp)
+		krc_conn_get(&qp->c);
+	spin_unlock_irq(&krc_cms_lock);
+	if (qp) {
+		krc_conn_release(&qp->c);
+		krc_conn_put(&qp->c);
+	}
+	krc_cm_put(cm);
 }
 
 /* The session is over and, if the connection was opened, it is flushed. */

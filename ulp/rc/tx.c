@@ -644,7 +644,7 @@ static void krc_retire(struct krc_conn *c)
 			krc_up_sent(c, w, 0);
 		c->tail++;
 	}
-	while (c->done != c->filled && krc_rwr_done(c, krc_rwr_at(c, c->done)))
+	while (c->done != c->filled && !c->holds && krc_rwr_done(c, krc_rwr_at(c, c->done)))
 		krc_up_received(c, krc_rwr_at(c, c->done++), 0);
 }
 
@@ -661,12 +661,12 @@ static void krc_flush_send(struct krc_conn *c)
 	krc_up_sent(c, w, w->err ?: -ECANCELED);
 }
 
-/* A receive that has its message is complete, unless that waits for a region. */
+/* A receive that has its message is complete, unless that waits for a region, or for the ULP. */
 static void krc_flush_recv(struct krc_conn *c)
 {
 	struct krc_rwr *r = krc_rwr_at(c, c->done);
 
-	if (c->done == c->filled || !krc_rwr_done(c, r)) {
+	if (c->done == c->filled || c->holds || !krc_rwr_done(c, r)) {
 		c->filled = c->done + 1;
 		krc_up_received(c, r, -ECANCELED);
 	} else {
