@@ -396,6 +396,66 @@ static void limits(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, bad, &wr);
 }
 
+/**
+ * struct pieces - memory of a work request
+ * @desc: description
+ * @ulp: the ULP's pieces
+ * @want: addresses, lengths and keys
+ * @nulp: number of @ulp
+ * @ret: number of @want, or -EINVAL
+ */
+struct pieces {
+	const char	*desc;
+	struct ib_sge	ulp[5];
+	struct krc_sge	want[5];
+	int		nulp;
+	int		ret;
+};
+
+static const struct pieces pieces[] = {
+	{ "none" },
+	{ "one", { { 3, 9000 } }, { { 3, 9000 } }, 1, 1 },
+	{ "apart", { { 0, 100 }, { 101, 100 } }, { { 0, 100 }, { 101, 100 } }, 2, 2 },
+	{ "three neighbours", { { 4096, 4096 }, { 8192, 4096 }, { 12288, 77 } }, { { 4096, 8269 } },
+	  3, 1 },
+	{ "in reverse", { { 8192, 4096 }, { 4096, 4096 } }, { { 8192, 4096 }, { 4096, 4096 } },
+	  2, 2 },
+	{ "the same twice", { { 512, 512 }, { 512, 512 } }, { { 512, 512 }, { 512, 512 } }, 2, 2 },
+	{ "empty", { { 64, 10 }, { 900, 0 }, { 74, 10 } }, { { 64, 10 }, { 900, 0 }, { 74, 10 } },
+	  3, 3 },
+	{ "pairs", { { 0, 4096 }, { 4096, 4096 }, { 12288, 4096 }, { 16384, 1 }, { 0, 5 } },
+	  { { 0, 8192 }, { 12288, 4097 }, { 0, 5 } }, 5, 3 },
+	{ "of a region", { { 0, 10, 7 }, { 10, 10, 7 } }, { { 0, 20, 7 } }, 2, 1 },
+	{ "of two regions", { { 0, 10, 7 }, { 10, 10, 8 }, { 20, 10 } },
+	  { { 0, 10, 7 }, { 10, 10, 8 }, { 20, 10 } }, 3, 3 },
+	{ "longest", { { 0, 1U << 30 }, { 1U << 30, 1U << 30 } }, { { 0, 1U << 31 } }, 2, 1 },
+	{ "too long", { { 0, U32_MAX }, { U32_MAX, 1 } }, {}, 2, -EINVAL },
+};
+
+KUNIT_ARRAY_PARAM_DESC(pieces, pieces, desc);
+
+/* Neighbours are one piece, whose bytes are the same. */
+static void neighbours(struct kunit *test)
+{
+	const struct pieces *p = test->param_value;
+	struct krc_sge got[5] = {};
+	u32 total = 0;
+	u64 sum = 0;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, krc_fill_sges(got, p->ulp, p->nulp, &total), p->ret);
+	if (p->ret < 0)
+		return;
+	for (i = 0; i < p->ret; i++) {
+		KUNIT_EXPECT_EQ(test, got[i].addr, p->want[i].addr);
+		KUNIT_EXPECT_EQ(test, got[i].len, p->want[i].len);
+		KUNIT_EXPECT_EQ(test, got[i].key, p->want[i].key);
+	}
+	for (i = 0; i < p->nulp; i++)
+		sum += p->ulp[i].length;
+	KUNIT_EXPECT_EQ(test, (u64)total, sum);
+}
+
 /* --- begin and end --- */
 
 static int verbs_scene_init(struct kunit *test)
@@ -448,6 +508,7 @@ static struct kunit_case verbs_cases[] = {
 	KUNIT_CASE(destroyed_while_found),
 	KUNIT_CASE(numbers),
 	KUNIT_CASE(limits),
+	KUNIT_CASE_PARAM(neighbours, pieces_gen_params),
 	{}
 };
 

@@ -114,25 +114,19 @@ static void krc_write_done(struct kulp_queue *kq, struct kulp_op *op, int err, s
 }
 
 /*
- * Describe local memory by bio_vecs, which take the place of its pieces: neighbours become one.
- * Return: the number of bio_vecs.
+ * Describe local memory by bio_vecs, which take the place of its pieces. Return: the number of
+ * bio_vecs.
  */
 static u32 krc_write_bvecs(struct krc_swr *w)
 {
 	struct bio_vec *bvecs = (struct bio_vec *)w->sge;
-	u64 from, past = 0;
-	u32 i, len, n = 0;
+	const struct krc_sge *sge;
+	u32 n = 0;
 
 	static_assert(sizeof(struct bio_vec) == sizeof(struct krc_sge));
-	for (i = 0; i < w->nsge; i++) {
-		from = w->sge[i].addr;
-		len = w->sge[i].len;
-		if (n && from == past && bvecs[n - 1].bv_len <= U32_MAX - len)
-			bvecs[n - 1].bv_len += len;
-		else if (len)
-			krc_bvec_set(&bvecs[n++], (void *)(uintptr_t)from, len);
-		past = from + len;
-	}
+	for (sge = w->sge; sge < w->sge + w->nsge; sge++)
+		if (sge->len)
+			krc_bvec_set(&bvecs[n++], (void *)(uintptr_t)sge->addr, sge->len);
 	return n;
 }
 
@@ -161,26 +155,27 @@ void krc_net_write(struct krc_swr *w)
 static int krc_grant_register(struct krc_queue *q, struct krc_grant *g)
 {
 	const struct krc_mr *mr = g->mr;
-	u32 first = mr->map.iova & ((1ULL << mr->map.shift) - 1), len;
+	const u64 *pages = mr->pages;
+	u32 size = 1U << mr->map.shift, first = mr->map.iova & (size - 1), npages = mr->npages;
+	u32 len, n;
 	u64 left = mr->map.length;
 	struct fi_mr_attr attr = {
 		.type		= FI_MR_BVEC,
 		.access		= FI_REMOTE_WRITE,
 		.context	= &g->op,
 	};
-	void *page;
 	int ret;
 
 	/* The peer won't be told of it any more. */
 	if (READ_ONCE(mr->state) != KRC_MR_VALID)
 		return -ECANCELED;
 	spin_lock_bh(&q->bvecs_lock);
-	for (; left && attr.iov_count < mr->npages; left -= len, first = 0) {
-		page = (void *)(uintptr_t)mr->pages[attr.iov_count];
-		len = min_t(u64, left, (1ULL << mr->map.shift) - first);
-		krc_bvec_set(&q->bvecs[attr.iov_count++], page + first, len);
+	for (n = 0; left && n < npages; n++, left -= len, first = 0) {
+		len = min_t(u64, left, size - first);
+		krc_bvec_set(&q->bvecs[n], (void *)(uintptr_t)(pages[n] + first), len);
 	}
 	attr.bvec = q->bvecs;
+	attr.iov_count = n;
 	ret = fi_mr_post_reg(g->fid, &attr, FI_COMPLETION);
 	spin_unlock_bh(&q->bvecs_lock);
 	return ret;

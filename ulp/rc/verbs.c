@@ -453,21 +453,33 @@ static int krc_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask,
 
 /* --- work requests --- */
 
-static int krc_fill_sges(struct krc_sge *to, const struct ib_sge *from, int n, u32 *total)
+/*
+ * Copy pieces of memory: neighbours become one, since ULPs have a piece for each page. Return: the
+ * number of pieces, or -EINVAL.
+ */
+static int krc_fill_sges(struct krc_sge *to, const struct ib_sge *from, int nfrom, u32 *total)
 {
-	u64 sum = 0;
-	int i;
+	const struct ib_sge *end = from + nfrom;
+	struct krc_sge *next = to;
+	u64 addr, sum = 0, past = 0;
+	u32 len, key;
 
-	for (i = 0; i < n; i++) {
-		to[i] = (struct krc_sge) {
-			.addr = from[i].addr, .len = from[i].length, .key = from[i].lkey,
-		};
-		sum += from[i].length;
+	for (; from < end; from++) {
+		addr = from->addr;
+		len = from->length;
+		key = from->lkey;
+		if (addr == past && next > to && key == next[-1].key)
+			next[-1].len += len;
+		else
+			*next++ = (struct krc_sge) { .addr = addr, .len = len, .key = key };
+		past = addr + len;
+		sum += len;
 	}
+	/* A length that was too long for a piece is too long for all of them. */
 	if (sum > KRC_TOTAL_MAX)
 		return -EINVAL;
 	*total = sum;
-	return 0;
+	return next - to;
 }
 
 static u32 krc_access(int access)
@@ -532,6 +544,8 @@ static int krc_fill_op(struct krc_swr *w, const struct ib_send_wr *wr)
 
 static int krc_fill(struct krc_qp *qp, struct krc_swr *w, const struct ib_send_wr *wr)
 {
+	int n;
+
 	if (wr->opcode >= ARRAY_SIZE(krc_opcodes) || !krc_opcodes[wr->opcode].known ||
 	    wr->num_sge > qp->cap.max_send_sge || wr->send_flags & IB_SEND_INLINE)
 		return -EINVAL;
@@ -544,8 +558,11 @@ static int krc_fill(struct krc_qp *qp, struct krc_swr *w, const struct ib_send_w
 		w->flags |= KRC_F_FENCE;
 	if (krc_opcodes[wr->opcode].inv)
 		w->flags |= KRC_F_INV;
-	w->nsge = wr->num_sge;
-	return krc_fill_sges(w->sge, wr->sg_list, wr->num_sge, &w->total) ?: krc_fill_op(w, wr);
+	n = krc_fill_sges(w->sge, wr->sg_list, wr->num_sge, &w->total);
+	if (n < 0)
+		return n;
+	w->nsge = n;
+	return krc_fill_op(w, wr);
 }
 
 static int krc_add_send(struct krc_qp *qp, const struct ib_send_wr *wr)
@@ -590,13 +607,16 @@ static int krc_post_send(struct ib_qp *ib, const struct ib_send_wr *wr,
 
 static int krc_add_recv(struct krc_qp *qp, const struct ib_recv_wr *wr)
 {
-	struct krc_rwr r = { .id = wr->wr_id, .nsge = wr->num_sge };
-	int i;
+	struct krc_rwr r = { .id = wr->wr_id };
+	int i, n;
 
-	if (wr->num_sge > qp->cap.max_recv_sge ||
-	    krc_fill_sges(r.sge, wr->sg_list, wr->num_sge, &r.room))
+	if (wr->num_sge > qp->cap.max_recv_sge)
 		return -EINVAL;
-	for (i = 0; i < wr->num_sge; i++)
+	n = krc_fill_sges(r.sge, wr->sg_list, wr->num_sge, &r.room);
+	if (n < 0)
+		return n;
+	r.nsge = n;
+	for (i = 0; i < n; i++)
 		if (r.sge[i].key)
 			return -EINVAL;
 	return krc_rq_add(&qp->c, &r);
