@@ -255,6 +255,18 @@ static void net_register_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->regs, 0U);
 }
 
+/* Writes leave slots for all datagrams, registrations and invalidations. */
+static void net_slots(struct kunit *test)
+{
+	struct fi_tx_attr tx = { .size = 512 };
+	const struct fi_info info = { .tx_attr = &tx };
+
+	KUNIT_EXPECT_EQ(test, krc_slots_for_writes(&info) + KRC_QUEUE_BUFS + KRC_GRANTS_MAX, 512U);
+	/* A write of as many pieces as any has some of them. */
+	tx.size = 64;
+	KUNIT_EXPECT_GE(test, krc_slots_for_writes(&info), KRC_WRITE_PIECES + 0U);
+}
+
 /* A grant's keys end with it. It lets peers do nothing but write, and its queue registers. */
 static void net_grant(struct kunit *test)
 {
@@ -291,6 +303,7 @@ static struct kunit_case net_cases[] = {
 	KUNIT_CASE_PARAM(net_write, pieces_gen_params),
 	KUNIT_CASE_PARAM(net_register, mapped_gen_params),
 	KUNIT_CASE(net_register_late),
+	KUNIT_CASE(net_slots),
 	KUNIT_CASE(net_grant),
 	{}
 };

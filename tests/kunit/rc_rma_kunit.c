@@ -153,6 +153,62 @@ static void rma_key_meanwhile(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory, 20000), 0);
 }
 
+/* A connection's writes wait for each other, and leave as many slots of the device as they have. */
+static void rma_slots(struct kunit *test)
+{
+	const struct krc_swr few = { .nsge = 4 }, many = { .nsge = 2 * KRC_WRITE_PIECES };
+	struct krc_mr *mr = granted(test);
+	unsigned int i, sent = rc->a.total;
+
+	KUNIT_EXPECT_EQ(test, krc_write_slots(&few), 4U);
+	KUNIT_EXPECT_EQ(test, krc_write_slots(&many), KRC_WRITE_PIECES + 0U);
+	rc->a.q.write_slots = 16;
+	for (i = 0; i < 20; i++)
+		rc_write(&rc->a, i, rc->a.memory + i, 2000, rc_key(mr), IOVA + 2000 * i);
+	KUNIT_EXPECT_EQ(test, rc->a.nwriting, 8U);
+	KUNIT_EXPECT_EQ(test, rc->a.q.write_slots, 8U);
+	rc_write_end(&rc->a, 3, 0);
+	KUNIT_EXPECT_EQ(test, rc->a.nwriting, 8U);
+	while (rc->a.nwriting)
+		rc_write_end(&rc->a, rc->a.nwriting - 1, 0);
+	KUNIT_EXPECT_EQ(test, rc->a.total, sent);
+	KUNIT_EXPECT_EQ(test, rc->a.n, 20U);
+	for (i = 0; i < 20; i++) {
+		RC_EXPECT(test, &rc->a, i, i, 0);
+		KUNIT_EXPECT_EQ(test, memcmp(at(IOVA + 2000 * i), rc->a.memory + i, 2000), 0);
+	}
+	KUNIT_EXPECT_EQ(test, rc->a.q.write_slots, 16U);
+	KUNIT_EXPECT_EQ(test, rc->a.c.write_slots, 0U);
+}
+
+/*
+ * Peers are dead, so that writes to them don't end. They leave slots for what the device does
+ * itself. Another connection goes on by datagrams at the latest.
+ */
+static void rma_dead_peers(struct kunit *test)
+{
+	struct krc_mr *mr = granted(test);
+	struct rc_side *dead;
+	unsigned int i, j;
+
+	rc->a.q.write_slots = 16;
+	for (i = 0; i < 5; i++) {
+		dead = rc_another(test, &rc->a);
+		*krc_key_slot(&dead->c, rc_key(mr)) = *krc_key_slot(&rc->a.c, rc_key(mr));
+		for (j = 0; j < 20; j++)
+			rc_write(dead, j, rc->a.memory, 2000, rc_key(mr), IOVA);
+		KUNIT_EXPECT_GT(test, dead->nwriting, 0U);
+	}
+	KUNIT_EXPECT_EQ(test, rc->a.q.write_slots, 0U);
+	rc_write(&rc->a, 1, rc->a.memory + 7, 9000, rc_key(mr), IOVA);
+	rc_send_inv(&rc->a, 2, rc->a.memory, 16, rc_key(mr));
+	KUNIT_EXPECT_EQ(test, rc->a.nwriting, 0U);
+	rc_all();
+	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory + 7, 9000), 0);
+	RC_EXPECT(test, &rc->a, 0, 1, 0);
+	RC_EXPECT(test, &rc->a, 1, 2, 0);
+}
+
 /* A read waits for the writes before it, because it may be of the same memory. */
 static void rma_read_waits(struct kunit *test)
 {
@@ -891,6 +947,8 @@ static struct kunit_case rma_cases[] = {
 	KUNIT_CASE(rma_write),
 	KUNIT_CASE(rma_writes_overlap),
 	KUNIT_CASE(rma_key_meanwhile),
+	KUNIT_CASE(rma_slots),
+	KUNIT_CASE(rma_dead_peers),
 	KUNIT_CASE(rma_read_waits),
 	KUNIT_CASE(rma_not_granted),
 	KUNIT_CASE(rma_only_read),

@@ -663,6 +663,7 @@ void rc_connect_rma(struct kunit *test, unsigned int grants)
 	for (s = &rc->a; s; s = s == &rc->a ? &rc->b : NULL) {
 		s->q.can_write = true;
 		s->q.max_write = SZ_1M;
+		s->q.write_slots = RC_SLOTS;
 		s->q.grants_max = grants;
 	}
 	krc_rma_min = PAGE_SIZE;

@@ -18,6 +18,7 @@
 #define RC_OTHERS	8
 #define RC_GRANTS	8	/* that a device has */
 #define RC_KEYS		16	/* of a region of the device */
+#define RC_SLOTS	128	/* of a device, for writes */
 
 /**
  * struct rc_done - a completion

@@ -46,6 +46,7 @@
 #include <linux/bitops.h>
 #include <linux/completion.h>
 #include <linux/list.h>
+#include <linux/minmax.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -63,7 +64,8 @@
 #define KRC_RECV_SGES	6
 #define KRC_NONE	U32_MAX
 #define KRC_WINDOW	128	/* of this side; a power of two */
-#define KRC_WRITES_MAX	64	/* writes of the device that a connection may have */
+#define KRC_WRITE_PIECES	16	/* of a write that are with the device at a time, at most */
+#define KRC_GRANTS_MAX	128	/* of a queue */
 #define KRC_ONLY_READ	16	/* see krc_conn.only_read */
 #define KRC_KEY_SLOTS	256	/* keys of the peer that are kept; a power of two */
 #define KRC_STUCK_SECS	120	/* between messages about a device that doesn't let go */
@@ -294,6 +296,7 @@ struct krc_served {
  * @peer_credits: receives that the peer has posted
  * @bufs: datagrams outstanding
  * @writes: writes of the device that are outstanding
+ * @write_slots: slots of the device that they take
  * @grants: grants of its regions that aren't over
  * @only_read: number of regions in a row that had a grant, and that the peer has read; up to
  *	KRC_ONLY_READ, after which no region has one until the peer writes
@@ -367,6 +370,7 @@ struct krc_conn {
 	u32			peer_credits;
 	u32			bufs;
 	u32			writes;
+	u32			write_slots;
 	u32			grants;
 	u32			only_read;
 	bool			can_write;
@@ -512,6 +516,7 @@ struct krc_grant {
  * @free: datagrams that are free
  * @nfree: number of these
  * @starved: connections that wait for one
+ * @write_slots: slots of the device that are free for writes
  * @dirty: connections to run, each with a reference
  * @work: runs them, if no handler does
  * @grants: grants that are free
@@ -533,6 +538,7 @@ struct krc_queue {
 	struct list_head	free;
 	u32			nfree;
 	struct list_head	starved;
+	u32			write_slots;
 	struct list_head	dirty;
 	struct work_struct	work;
 	struct list_head	grants;
@@ -622,6 +628,12 @@ static inline void krc_conn_put(struct krc_conn *c)
 static inline struct krc_swr *krc_swr_at(const struct krc_conn *c, u32 i)
 {
 	return c->sq + (i & (c->sq_size - 1)) * c->sq_stride;
+}
+
+/* Slots of the device that a write takes. */
+static inline u32 krc_write_slots(const struct krc_swr *w)
+{
+	return min_t(u32, w->nsge, KRC_WRITE_PIECES);
 }
 
 /* A slot that is 0 has no key, because index 0 isn't that of a region. */

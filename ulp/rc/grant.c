@@ -29,7 +29,6 @@
 #include "conn.h"
 
 #define KRC_GRANTS_STEP		32	/* by which the pool of a queue grows */
-#define KRC_GRANTS_MAX		128
 #define KRC_GRANTS_RETRY_SECS	10	/* after which the pool tries again to grow */
 #define KRC_GRANT_KEYS		16	/* registrations after which a device repeats a key */
 

@@ -8,6 +8,7 @@
 #include "net.h"
 
 #define KRC_QUEUE_BUFS	256	/* datagrams to send, for each queue */
+#define KRC_WRITES_MIN	32	/* slots for writes of a device with few */
 
 unsigned int krc_datagram = 4608;
 unsigned int krc_max_queues = 8;
@@ -337,6 +338,17 @@ static int krc_bufs_alloc(struct krc_queue *q)
 	return 0;
 }
 
+/*
+ * Slots for writes. A datagram has one, and so has a grant that is being registered or invalidated:
+ * these always find one, if the device has as many.
+ */
+static u32 krc_slots_for_writes(const struct fi_info *info)
+{
+	const size_t others = KRC_QUEUE_BUFS + KRC_GRANTS_MAX;
+
+	return max(info->tx_attr->size, others + KRC_WRITES_MIN) - others;
+}
+
 static int krc_net_init(struct krc_net *net)
 {
 	struct kulp_fabric *f = net->fabric;
@@ -352,6 +364,7 @@ static int krc_net_init(struct krc_net *net)
 		net->queues[i].kulp = &f->queues[i];
 		net->queues[i].can_write = f->can_write;
 		net->queues[i].max_write = f->max_rma;
+		net->queues[i].write_slots = krc_slots_for_writes(f->info);
 		net->nqueues++;
 		ret = krc_bufs_alloc(&net->queues[i]);
 	}

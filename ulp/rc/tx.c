@@ -440,13 +440,53 @@ static bool krc_swr_is_plain(const struct krc_swr *w)
 	return true;
 }
 
-static void krc_start_write(struct krc_conn *c, struct krc_swr *w, struct krc_turn *turn)
+/*
+ * The device's slots are divided, so that datagrams, registrations and invalidations don't wait for
+ * writes to peers that are dead. Of the slots for writes, a connection may have at most as many as
+ * it leaves. Return: true, or false if it must not have them now.
+ */
+static bool krc_write_slots_get(struct krc_conn *c, const struct krc_swr *w)
+{
+	struct krc_queue *q = c->queue;
+	u32 n = krc_write_slots(w);
+	bool got;
+
+	lockdep_assert_held(&c->lock);
+	spin_lock(&q->lock);
+	got = c->write_slots + n <= q->write_slots;
+	if (got)
+		q->write_slots -= n;
+	spin_unlock(&q->lock);
+	if (got)
+		c->write_slots += n;
+	return got;
+}
+
+static void krc_write_slots_put(struct krc_conn *c, const struct krc_swr *w)
+{
+	struct krc_queue *q = c->queue;
+	u32 n = krc_write_slots(w);
+
+	lockdep_assert_held(&c->lock);
+	c->write_slots -= n;
+	spin_lock(&q->lock);
+	q->write_slots += n;
+	spin_unlock(&q->lock);
+}
+
+/*
+ * Return: false if the write must wait until another one of the connection is complete. If there is
+ * none, others have the slots, and the data is sent by datagrams.
+ */
+static bool krc_start_write(struct krc_conn *c, struct krc_swr *w, struct krc_turn *turn)
 {
 	const struct krc_key *key = krc_key_slot(c, w->key);
 
 	if (!KRC_KEY_INDEX(w->key) || key->rkey != w->key || key->key == KRC_NO_KEY || !w->total ||
 	    w->total > c->queue->max_write || w->flags & KRC_F_FENCE || !krc_swr_is_plain(w))
-		return;
+		return true;
+	if (!krc_write_slots_get(c, w))
+		return !c->writes;
 	w->rma.iov.addr = w->raddr + key->delta;
 	w->rma.iov.key = key->key;
 	w->conn = c;
@@ -455,12 +495,13 @@ static void krc_start_write(struct krc_conn *c, struct krc_swr *w, struct krc_tu
 	w->parts = 1;
 	c->writes++;
 	turn->writes[turn->nwrites++] = w;
+	return true;
 }
 
 /*
  * The device registers and writes as soon as it is asked to. Data that is written may arrive before
  * what was sent earlier, as with datagrams. But a region isn't registered ahead of invalidations,
- * of which one may be its own. A peer that takes no data keeps a part of the device's slots only.
+ * of which one may be its own.
  */
 static void krc_start(struct krc_conn *c, struct krc_turn *turn)
 {
@@ -473,12 +514,10 @@ static void krc_start(struct krc_conn *c, struct krc_turn *turn)
 		w = krc_swr_at(c, c->ahead);
 		if (w->op == KRC_OP_INVAL)
 			break;
-		if (w->op == KRC_OP_WRITE && c->writes >= KRC_WRITES_MAX)
+		if (w->op == KRC_OP_WRITE && !krc_start_write(c, w, turn))
 			break;
 		if (w->op == KRC_OP_REG)
 			krc_start_reg(c, w);
-		else if (w->op == KRC_OP_WRITE)
-			krc_start_write(c, w, turn);
 	}
 	turn->more = n == KRC_TURN;
 }
@@ -816,6 +855,7 @@ void krc_written(struct krc_swr *w, int err)
 		krc_stop_locked(c, KRC_BY_FAULT, err);
 	else
 		krc_conn_dirty(c);
+	krc_write_slots_put(c, w);
 	/* As in krc_sent(). */
 	if (!--c->writes)
 		wake_up(&c->idle);
