@@ -142,6 +142,9 @@ KOFI_OP(kofi_req_trecvv,
 KOFI_OP(kofi_req_trecvmsg,
 	(struct fid_ep *ep, const struct fi_msg_tagged *msg, u64 flags),
 	kofi_req_post(ep, MSG(FI_TAGGED | FI_RECV, .tag = msg->tag, .ignore = msg->ignore)));
+KOFI_OP(kofi_req_recv_tag,
+	(struct fid_ep *ep, void *buf, size_t len, u64 tag, void *context),
+	kofi_req_buf(ep, REQ(FI_TAGGED | FI_RECV, 0, FI_ADDR_UNSPEC, .tag = tag), buf, len, NULL));
 KOFI_OP(kofi_req_tsend,
 	(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest, u64 tag,
 	 void *context),

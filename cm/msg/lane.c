@@ -178,7 +178,8 @@ static int kmsg_lane_open(struct kmsg_lane *lane, struct fi_info *info)
 	ret = fi_endpoint(lane->domain, info, &lane->ep, NULL);
 	if (ret)
 		return ret;
-	if (!lane->ep->ops || !lane->ep->ops->flush_tag || !lane->ep->ops->cancel_tag)
+	if (!lane->ep->ops || !lane->ep->ops->flush_tag || !lane->ep->ops->cancel_tag ||
+	    !lane->ep->ops->recv_tag)
 		return -EOPNOTSUPP;
 	/* Peers of a provider without the option don't die. */
 	ret = fi_setopt(&lane->ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_WATCH, &watch, sizeof(watch));

@@ -167,7 +167,7 @@ static ssize_t kmsg_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *des
 	if (unlikely(!kmsg_can_recv(ep)))
 		return kmsg_no(ep);
 	on = ep->on;
-	ret = on->tagged->recv(on, buf, len, NULL, FI_ADDR_UNSPEC, ep->rx_tag, 0, context);
+	ret = on->ops->recv_tag(on, buf, len, ep->rx_tag, context);
 	return unlikely(ret) ? ret : kmsg_recv_posted(ep);
 }
 

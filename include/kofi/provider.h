@@ -43,7 +43,7 @@
  * @freeinfo: free a list of @getinfo; usually fi_freeinfo()
  * @fabric: open the fabric named @attr->name
  * @lanes: reliable unconnected endpoints can carry connections: see struct kofi_connector. They
- *	have fi_ops_ep.flush_tag and KOFI_OPT_AS_MSG, and their completion queues are
+ *	have fi_ops_ep.flush_tag, with its companions, and KOFI_OPT_AS_MSG, and their queues are
  *	&struct kofi_cq
  * @strerror: return the text for an error number of the provider, or NULL for an unknown number;
  *	may be NULL if these numbers are errnos
@@ -210,6 +210,8 @@ struct fi_ops_av {
  *	operations take longer may die. Returns 0 or -ETIMEDOUT. Needed for connections alone: may
  *	be NULL
  * @cancel_tag: as @cancel, but only among receives with a tag. Not NULL if @flush_tag isn't
+ * @recv_tag: as fi_trecv() for messages of any peer, without ignored bits. Connections post their
+ *	receives by it. Not NULL if @flush_tag isn't
  * @getopt: see fi_getopt()
  * @setopt: see fi_setopt()
  */
@@ -218,6 +220,7 @@ struct fi_ops_ep {
 	int (*flush)(struct fid_ep *ep, fi_addr_t addr, unsigned int timeout_ms);
 	int (*flush_tag)(struct fid_ep *ep, u64 tag, unsigned int timeout_ms);
 	ssize_t (*cancel_tag)(struct fid_ep *ep, u64 tag, void *context);
+	ssize_t (*recv_tag)(struct fid_ep *ep, void *buf, size_t len, u64 tag, void *context);
 	int (*getopt)(struct fid *fid, int level, int optname, void *optval,
 		      size_t *optlen);
 	int (*setopt)(struct fid *fid, int level, int optname,
@@ -379,6 +382,21 @@ struct kofi_req_ops {
 	ssize_t (*tx)(struct fid_ep *ep, struct kofi_req *req);
 	ssize_t (*rx)(struct fid_ep *ep, struct kofi_req *req);
 };
+
+/**
+ * kofi_req_recv_tag() - form the request of fi_ops_ep.recv_tag
+ * @ep: the endpoint
+ * @buf: takes the message
+ * @len: bytes of @buf
+ * @tag: the tag
+ * @context: context of the operation
+ *
+ * For providers that have no faster function.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: that of kofi_req_ops.rx.
+ */
+ssize_t kofi_req_recv_tag(struct fid_ep *ep, void *buf, size_t len, u64 tag, void *context);
 
 /*
  * Data calls that form a request and pass it to fid_ep.req. A provider puts them into its

@@ -217,32 +217,30 @@ void kofi_match_remove(struct kofi_match *match, struct kofi_match_recv *recv)
 EXPORT_SYMBOL_NS_GPL(kofi_match_remove, KOFI_PROVIDER);
 
 /*
- * Take a receive that isn't the only one with its key: the next one takes its place. The ring has
- * no head, and hlist has no function for that. Return: the receive.
+ * Have the next entry with the same key take an entry's place. The ring has no head, and hlist has
+ * no function for that.
  */
-static noinline struct kofi_match_recv *kofi_match_take_first(struct kofi_match *match,
-							      struct kofi_match_recv *recv)
+static __always_inline void kofi_match_succeed(struct kofi_match_link *link)
 {
-	struct hlist_node **pprev = recv->link.bucket.pprev, *after = recv->link.bucket.next;
-	struct kofi_match_link *next = list_next_entry(&recv->link, same);
-	struct list_head *last = recv->link.same.prev;
+	struct hlist_node **pprev = link->bucket.pprev, *after = link->bucket.next;
+	struct kofi_match_link *next = list_next_entry(link, same);
+	struct list_head *last = link->same.prev;
 
-	/* One with ignored bits is in a list. */
-	if (unlikely(!pprev)) {
-		kofi_match_remove(match, recv);
-		return recv;
-	}
-	if (recv->link.src != FI_ADDR_UNSPEC)
-		match->directed--;
 	next->bucket.next = after;
 	next->bucket.pprev = pprev;
 	*pprev = &next->bucket;
-	if (after)
+	if (unlikely(after))
 		after->pprev = &next->bucket.next;
 	next->same.prev = last;
 	last->next = &next->same;
-	INIT_HLIST_NODE(&recv->link.bucket);
-	INIT_LIST_HEAD(&recv->link.same);
+	INIT_LIST_HEAD(&link->same);
+}
+
+/* Take a receive with ignored bits, which is in a list. */
+static noinline struct kofi_match_recv *kofi_match_take_wild(struct kofi_match *match,
+							     struct kofi_match_recv *recv)
+{
+	kofi_match_remove(match, recv);
 	return recv;
 }
 
@@ -361,11 +359,14 @@ struct kofi_match_recv *kofi_match_find(struct kofi_match *match, u64 what, fi_a
 				    what & FI_TAGGED ? KOFI_MATCH_KIND_TAGGED : 0);
 	if (!recv || recv->link.multi)
 		return recv;
-	if (unlikely(!list_empty(&recv->link.same)))
-		return kofi_match_take_first(match, recv);
+	if (likely(list_empty(&recv->link.same)))
+		__hlist_del(&recv->link.bucket);
+	else if (likely(recv->link.bucket.pprev))
+		kofi_match_succeed(&recv->link);
+	else
+		return kofi_match_take_wild(match, recv);
 	if (recv->link.src != FI_ADDR_UNSPEC)
 		match->directed--;
-	__hlist_del(&recv->link.bucket);
 	INIT_HLIST_NODE(&recv->link.bucket);
 	return recv;
 }

@@ -192,6 +192,7 @@ static const struct fi_ops_ep loop_ep_ops = {
 	.flush		= loop_flush,
 	.flush_tag	= loop_flush_tag,
 	.cancel_tag	= loop_cancel_tag,
+	.recv_tag	= kofi_req_recv_tag,
 	.getopt		= loop_getopt,
 	.setopt		= loop_setopt,
 };

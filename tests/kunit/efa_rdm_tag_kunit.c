@@ -556,6 +556,82 @@ static void options(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_recvmsg(pair->end[1].ep, &msg, FI_MULTI_RECV), -EOPNOTSUPP);
 }
 
+/* --- receives with one tag --- */
+
+static ssize_t recv_tag(struct rdm_pair *pair, size_t len, u64 tag, long ctx)
+{
+	struct fid_ep *ep = pair->end[1].ep;
+
+	return ep->ops->recv_tag(ep, pair->in, len, tag, (void *)ctx);
+}
+
+/* A receive takes a message of any peer with its tag and no other, before or after it arrives. */
+static void tag_recv(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	static const size_t lens[] = { 0, 8, 600, 5000, LONG_LEN };
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, pair->end[1].ep->ops->recv_tag);
+	KUNIT_EXPECT_EQ(test, recv_tag(pair, LONG_LEN, 2, 1), 0);
+	for (i = 0; i < 2 * ARRAY_SIZE(lens); i++) {
+		memset(pair->in, 0, LONG_LEN);
+		efa_fill(pair->out, lens[i / 2], i);
+		if (i % 2)
+			KUNIT_EXPECT_EQ(test, recv_tag(pair, LONG_LEN, 3, 4), 0);
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, lens[i / 2], 3, 5), 0);
+		rdm_run(pair);
+		if (!(i % 2))
+			KUNIT_EXPECT_EQ(test, recv_tag(pair, LONG_LEN, 3, 4), 0);
+		rdm_run(pair);
+		rdm_expect(test, &pair->end[1], 4, lens[i / 2]);
+		rdm_expect(test, &pair->end[0], 5, lens[i / 2]);
+		KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, lens[i / 2], i));
+	}
+	KUNIT_EXPECT_EQ(test, recv_tag(pair, LONG_LEN, 2, 6), 0);
+	KUNIT_EXPECT_EQ(test, pair->end[1].ep->ops->cancel_tag(pair->end[1].ep, 2, (void *)6), 0);
+	rdm_expect_error(test, &pair->end[1], 6, ECANCELED);
+	KUNIT_EXPECT_EQ(test, flush(pair, 1, 2), 0);
+	rdm_expect_error(test, &pair->end[1], 1, ECANCELED);
+	rdm_expect_whole(test, pair);
+}
+
+/* Receives with the same tag take messages in the order in which they were posted. */
+static void tag_recv_order(struct kunit *test)
+{
+	struct rdm_pair *pair = as_msg_pair(test);
+	int i;
+
+	for (i = 0; i < 8; i++)
+		KUNIT_EXPECT_EQ(test, recv_tag(pair, 8, 1 + i % 2, i), 0);
+	for (i = 0; i < 8; i++)
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 1 + i % 2, i), 0);
+	rdm_run(pair);
+	for (i = 0; i < 8; i++) {
+		expect_flags(test, &pair->end[1], i, FI_MSG | FI_RECV);
+		expect_flags(test, &pair->end[0], i, FI_MSG | FI_SEND);
+	}
+	rdm_expect_whole(test, pair);
+}
+
+/* There are only so many receives. */
+static void tag_recv_full(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	ssize_t ret = 0;
+	int i, n;
+
+	for (n = 0; n < 10000 && !ret; n++)
+		ret = recv_tag(pair, 8, 1, n);
+	KUNIT_EXPECT_EQ(test, ret, -EAGAIN);
+	KUNIT_EXPECT_GT(test, n, 1);
+	KUNIT_EXPECT_EQ(test, flush(pair, 1, 1), 0);
+	for (i = 0; i < n - 1; i++)
+		rdm_expect_error(test, &pair->end[1], i, ECANCELED);
+	rdm_expect_nothing(test, &pair->end[1]);
+	send_works(test, pair, 1);
+}
+
 static struct kunit_case rdm_tag_cases[] = {
 	KUNIT_CASE(tag_posted),
 	KUNIT_CASE(tag_waiting),
@@ -574,6 +650,9 @@ static struct kunit_case rdm_tag_cases[] = {
 	KUNIT_CASE(as_msg_quiet),
 	KUNIT_CASE(as_msg_cancel),
 	KUNIT_CASE(options),
+	KUNIT_CASE(tag_recv),
+	KUNIT_CASE(tag_recv_order),
+	KUNIT_CASE(tag_recv_full),
 	{}
 };
 

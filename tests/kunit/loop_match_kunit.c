@@ -619,6 +619,33 @@ static void as_messages(struct kunit *test)
 	loop_await_ok(test, &p->a, loop_ctx(4), FI_MSG | FI_SEND);
 }
 
+/* Receives of connections are tagged ones, of any peer, in the order in which they were posted. */
+static void recv_tag(struct kunit *test)
+{
+	struct loop_pair *p = loop_pair(test, (struct loop_opts) {});
+	const struct fi_ops_ep *ops = p->b.ep->ops;
+	struct loop_comp comp;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, ops->recv_tag);
+	for (i = 0; i < 3; i++)
+		KUNIT_ASSERT_EQ(test, ops->recv_tag(p->b.ep, p->b.buf, 8, 5, loop_ctx(10 + i)), 0);
+	KUNIT_ASSERT_EQ(test, ops->recv_tag(p->b.ep, p->b.buf, 8, 6, loop_ctx(20)), 0);
+	KUNIT_EXPECT_EQ(test, ops->cancel_tag(p->b.ep, 5, loop_ctx(11)), 0);
+	loop_await_err(test, &p->b, loop_ctx(11), ECANCELED);
+	for (i = 0; i < 3; i += 2) {
+		tsend(test, p, 5, 8, loop_ctx(1));
+		loop_await(test, &p->b, loop_ctx(10 + i), &comp);
+		KUNIT_EXPECT_EQ(test, comp.entry.flags, FI_TAGGED | FI_RECV);
+		KUNIT_EXPECT_EQ(test, comp.entry.tag, 5);
+		loop_await_ok(test, &p->a, loop_ctx(1), FI_TAGGED | FI_SEND);
+	}
+	tsend(test, p, 6, 8, loop_ctx(2));
+	loop_await(test, &p->b, loop_ctx(20), &comp);
+	loop_await_ok(test, &p->a, loop_ctx(2), FI_TAGGED | FI_SEND);
+	loop_expect_quiet(test, &p->b);
+}
+
 static struct kunit_case loop_match_cases[] = {
 	KUNIT_CASE(directed),
 	KUNIT_CASE(undirected),
@@ -641,6 +668,7 @@ static struct kunit_case loop_match_cases[] = {
 	KUNIT_CASE(flush_tag),
 	KUNIT_CASE(flush_tag_moving),
 	KUNIT_CASE(as_messages),
+	KUNIT_CASE(recv_tag),
 	{}
 };
 

@@ -403,6 +403,7 @@ static const struct fi_ops_ep kefa_rdm_ep_ops = {
 	.flush		= kefa_rdm_quiet,
 	.flush_tag	= kefa_rdm_quiet_tag,
 	.cancel_tag	= kefa_rdm_cancel_tag,
+	.recv_tag	= kefa_rdm_recv_tag,
 	.getopt		= kefa_rdm_getopt,
 	.setopt		= kefa_rdm_setopt,
 };

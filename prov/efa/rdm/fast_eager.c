@@ -89,19 +89,22 @@ static __always_inline void kefa_taken_add(struct kofi_cq_batch *batch, void *ar
 
 	for (rop = rdm->taken; n; n--, rop = rop->next) {
 		const bool wants_src = !batch->to || batch->to->src_addr;
-		const struct fi_cq_tagged_entry entry = {
+		struct fi_cq_tagged_entry entry = {
 			.op_context	= rop->context,
 			.flags		= rop->cq_flags,
 			.len		= rop->total,
 			.tag		= rop->tag,
 		};
 
-		if (unlikely(rop->flags & (KEFA_ROP_QUIET | KEFA_ROP_AS_MSG)))
-			kefa_odd_add(batch, rop->flags, entry,
-				     wants_src ? kefa_rop_src(rdm, rop) : FI_ADDR_NOTAVAIL);
-		else
-			kofi_cq_batch_add(batch, &entry,
-					  wants_src ? kefa_rop_src(rdm, rop) : FI_ADDR_NOTAVAIL);
+		if (unlikely(rop->flags & (KEFA_ROP_QUIET | KEFA_ROP_AS_MSG))) {
+			if (rop->flags & KEFA_ROP_QUIET) {
+				batch->quiet++;
+				continue;
+			}
+			kefa_as_msg(&entry.flags, &entry.tag);
+		}
+		kofi_cq_batch_add(batch, &entry,
+				  wants_src ? kefa_rop_src(rdm, rop) : FI_ADDR_NOTAVAIL);
 	}
 }
 

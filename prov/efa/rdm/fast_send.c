@@ -906,6 +906,33 @@ static ssize_t kefa_rdm_trecv_plain(struct fid_ep *ep_fid, void *buf, size_t len
 	return kefa_rplain_recv(to_kefa_ep(ep_fid), &p);
 }
 
+/**
+ * kefa_rdm_recv_tag() - post a receive for messages of any peer with one tag
+ * @ep_fid: the endpoint
+ * @buf: takes the message
+ * @len: bytes of @buf
+ * @tag: the tag
+ * @context: context of the operation
+ *
+ * Serves as fi_ops_ep.recv_tag.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno.
+ */
+ssize_t kefa_rdm_recv_tag(struct fid_ep *ep_fid, void *buf, size_t len, u64 tag, void *context)
+{
+	const struct kefa_rplain p = {
+		.what		= FI_TAGGED | FI_RECV,
+		.buf		= buf,
+		.len		= len,
+		.addr		= FI_ADDR_UNSPEC,
+		.tag		= tag,
+		.context	= context,
+	};
+
+	return kefa_rplain_recv(to_kefa_ep(ep_fid), &p);
+}
+
 const struct fi_ops_msg kefa_rdm_msg_ops = {
 	.recv		= kefa_rdm_recv_plain,
 	.recvv		= kofi_req_recvv,

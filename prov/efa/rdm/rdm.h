@@ -644,8 +644,7 @@ void kefa_rdm_asked(struct kefa_rdm *rdm);
 
 bool kefa_target_fetch(struct kefa_rdm *rdm, struct kefa_rop *rop);
 void kefa_target_refuse(struct kefa_rdm *rdm, struct kefa_rop *rop);
-void kefa_target_fetched(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err,
-			 u32 status);
+void kefa_target_fetched(struct kefa_rdm *rdm, struct kefa_rop *rop, u32 len, int err, u32 status);
 
 /* source.c */
 
@@ -686,6 +685,7 @@ ssize_t kefa_rdm_rx_unlock(struct kefa_rdm *rdm, struct kofi_req *req) __release
 extern const struct fi_ops_msg kefa_rdm_msg_ops;
 extern const struct fi_ops_tagged kefa_rdm_tagged_ops;
 extern const struct fi_ops_rma kefa_rdm_rma_ops;
+ssize_t kefa_rdm_recv_tag(struct fid_ep *ep_fid, void *buf, size_t len, u64 tag, void *context);
 void kefa_rdm_set_limits(struct kefa_ep *ep);
 
 /* fast_eager.c */
