@@ -31,6 +31,13 @@ struct kmsg_conn *kmsg_conn_new(void)
 	return conn;
 }
 
+static void kmsg_setup_free(struct kmsg_setup *setup)
+{
+	if (setup)
+		kulp_key_put(setup->key);
+	kfree(setup);
+}
+
 /**
  * kmsg_conn_put() - drop a reference
  * @conn: the connection
@@ -40,7 +47,7 @@ void kmsg_conn_put(struct kmsg_conn *conn)
 	if (!refcount_dec_and_test(&conn->refs))
 		return;
 	kmsg_link_put(conn->link);
-	kfree(conn->setup);
+	kmsg_setup_free(conn->setup);
 	kfree(conn);
 }
 
@@ -48,7 +55,7 @@ void kmsg_conn_put(struct kmsg_conn *conn)
 static void kmsg_conn_drop_setup(struct kmsg_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
-	kfree(conn->setup);
+	kmsg_setup_free(conn->setup);
 	conn->setup = NULL;
 }
 
@@ -196,6 +203,32 @@ int kmsg_conn_accept(struct kmsg_conn *conn)
 	kmsg_conn_await(conn, KMSG_CONN_ACCEPTED);
 	kmsg_conn_send_side(conn, KMSG_ACCEPT);
 	return 0;
+}
+
+/**
+ * kmsg_conn_set_secret() - set the secret of a connection
+ * @conn: the connection, of an endpoint
+ * @optval: as for kmsg_set_key()
+ * @optlen: bytes of @optval
+ *
+ * Return: 0, -FI_EOPBADSTATE if it has a link, or another negative errno.
+ */
+int kmsg_conn_set_secret(struct kmsg_conn *conn, const void *optval, size_t optlen)
+{
+	struct kulp_key *key;
+	int ret;
+
+	ret = kmsg_set_key(optval, optlen, &key);
+	if (ret)
+		return ret;
+	mutex_lock(&conn->lock);
+	if (conn->link)
+		ret = -FI_EOPBADSTATE;
+	else
+		swap(conn->setup->key, key);
+	mutex_unlock(&conn->lock);
+	kulp_key_put(key);
+	return ret;
 }
 
 /**
@@ -396,7 +429,7 @@ void kmsg_conn_asked(struct kmsg_conn *conn, struct kmsg_listener *l,
 		return;
 	mutex_lock(&conn->lock);
 	kmsg_conn_reject(conn, ret == -EBUSY ? KMSG_BUSY : ret == -ENOMEM ? KMSG_NO_MEMORY :
-			       KMSG_REFUSED, NULL, 0);
+			       ret == -EACCES ? KMSG_DENIED : KMSG_REFUSED, NULL, 0);
 	mutex_unlock(&conn->lock);
 	kmsg_conn_put(conn);
 }
@@ -434,6 +467,7 @@ static int kmsg_conn_rejected(struct kmsg_conn *conn, const struct kmsg_msg *msg
 		[KMSG_REFUSED]		= ECONNREFUSED,
 		[KMSG_BUSY]		= EBUSY,
 		[KMSG_NO_MEMORY]	= EBUSY,
+		[KMSG_DENIED]		= EACCES,
 	};
 
 	if (conn->state != KMSG_CONN_PARTING && conn->state != KMSG_CONN_ASKED)

@@ -395,9 +395,18 @@ static int kmsg_getopt(struct fid *fid, int level, int optname, void *optval, si
 	return kofi_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
 }
 
+static int kmsg_setopt(struct fid *fid, int level, int optname, const void *optval, size_t optlen)
+{
+	struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
+
+	return optname == FI_OPT_CM_SECRET ? kmsg_conn_set_secret(ep->conn, optval, optlen) :
+					     -ENOPROTOOPT;
+}
+
 static const struct fi_ops_ep kmsg_ep_ops = {
 	.cancel	= kmsg_cancel,
 	.getopt	= kmsg_getopt,
+	.setopt	= kmsg_setopt,
 };
 
 /* --- the object --- */

@@ -76,6 +76,7 @@ struct kmsg_out {
  * @active: this is the active side
  * @from: active side: address to connect from, or AF_UNSPEC
  * @to: active side: address to connect to
+ * @key: key of the secret that both sides have proved to know, or NULL
  * @listener: passive side: valid during callbacks
  * @session: the session, valid before KMSG_LINK_OVER
  * @end: ends an active session
@@ -101,6 +102,7 @@ struct kmsg_link {
 	bool			active;
 	struct sockaddr_storage	from;
 	struct sockaddr_storage	to;
+	struct kulp_key		*key;
 	struct kmsg_listener	*listener;
 	struct kcm_session	*session;
 	struct work_struct	end;
@@ -135,9 +137,21 @@ void kmsg_link_put(struct kmsg_link *link)
 		return;
 	WARN_ON_ONCE(!xa_empty(&link->conns) || !list_empty(&link->out));
 	xa_destroy(&link->conns);
+	kulp_key_put(link->key);
 	kfree(link);
 	if (atomic_dec_and_test(&kmsg_nlinks))
 		wake_up_var(&kmsg_nlinks);
+}
+
+/**
+ * kmsg_link_key() - get the key of a link
+ * @link: the link
+ *
+ * Return: the key of the secret that both sides have proved to know, or NULL.
+ */
+const struct kulp_key *kmsg_link_key(const struct kmsg_link *link)
+{
+	return link->key;
 }
 
 /**
@@ -502,6 +516,9 @@ static int kmsg_err(const struct kcm_end *end)
 {
 	if (end->err == -ENOENT || (end->err == -ENOLINK && end->refused))
 		return -ECONNREFUSED;
+	/* The sides don't have the same secret, or only one has any. */
+	if (end->err == -ENOKEY || end->err == -EKEYREJECTED || end->err == -ENODATA)
+		return -EACCES;
 	return end->err;
 }
 
@@ -591,6 +608,7 @@ static int kmsg_link_begin(struct kmsg_conn *conn, const struct sockaddr_storage
 		.from		= *from,
 		.name		= name,
 		.instance	= instance,
+		.key		= conn->setup->key,
 		.retry_ms	= KMSG_RETRY_MS,
 		.give_up_ms	= KMSG_GIVE_UP_MS,
 	};
@@ -602,6 +620,7 @@ static int kmsg_link_begin(struct kmsg_conn *conn, const struct sockaddr_storage
 		return -ENOMEM;
 	link->from = *from;
 	link->to = *to;
+	link->key = kulp_key_get(conn->setup->key);
 	/* A session of its own: it replaces no other one. */
 	snprintf(instance, sizeof(instance), "%016llx", get_random_u64());
 	if (*init_utsname()->nodename)
@@ -624,22 +643,24 @@ static int kmsg_link_begin(struct kmsg_conn *conn, const struct sockaddr_storage
 	return ret;
 }
 
+/* Connections with different secrets, or one with and one without, don't share a link. */
 static struct kmsg_link *kmsg_link_find(const struct sockaddr_storage *from,
-					const struct sockaddr_storage *to)
+					const struct sockaddr_storage *to,
+					const struct kulp_key *key)
 {
 	struct kmsg_link *link;
 
 	lockdep_assert_held(&kmsg_links_lock);
 	list_for_each_entry(link, &kmsg_links, list)
 		if (!memcmp(&link->to, to, sizeof(*to)) &&
-		    !memcmp(&link->from, from, sizeof(*from)))
+		    !memcmp(&link->from, from, sizeof(*from)) && kmsg_same_key(link->key, key))
 			return link;
 	return NULL;
 }
 
 /**
  * kmsg_link_join() - have a link carry a connection, and begin one if necessary
- * @conn: the connection
+ * @conn: the connection, with @conn->setup->key
  * @from: address to connect from, or AF_UNSPEC
  * @to: the peer's address
  * @live: takes whether messages can be sent; otherwise kmsg_conn_begin() follows
@@ -654,7 +675,7 @@ int kmsg_link_join(struct kmsg_conn *conn, const struct sockaddr_storage *from,
 	int ret;
 
 	mutex_lock(&kmsg_links_lock);
-	link = kmsg_link_find(from, to);
+	link = kmsg_link_find(from, to, conn->setup->key);
 	ret = link ? kmsg_link_add(link, conn, live) : -ECONNRESET;
 	conn->again = !ret;
 	/* One that has just ended is about to leave the list. */
@@ -691,11 +712,11 @@ int kmsg_link_rejoin(struct kmsg_conn *conn, bool *live)
 
 /* --- the passive side --- */
 
-/* Connections need no secret. */
+/* A passive endpoint has the same secrets for all clients. */
 static int kmsg_keys(struct kcm_listener *l, const struct kcm_peer *peer,
 		     struct kulp_key *keys[KULP_SECRETS])
 {
-	return kmsg_listening(kcm_listener_context(l)) ? 0 : -ENOENT;
+	return kmsg_listener_keys(kcm_listener_context(l), keys);
 }
 
 static int kmsg_link_request(struct kcm_session *s, const struct kcm_peer *peer)
@@ -711,6 +732,7 @@ static int kmsg_link_request(struct kcm_session *s, const struct kcm_peer *peer)
 	if (!link)
 		return -ENOMEM;
 	link->session = s;
+	link->key = kulp_key_get(peer->key);
 	link->listener = kcm_listener_context(kcm_session_listener(s));
 	kcm_set_context(s, link);
 	ret = kcm_accept(s, NULL, NULL, 0);

@@ -117,6 +117,7 @@ struct kmsg_listener {
  * @requests: requests that nobody has taken, struct kmsg_conn; under kmsg_lock
  * @nrequests: number of @requests; under kmsg_lock
  * @backlog: most of them; under kmsg_lock
+ * @keys: keys of the secrets that clients may have; without any they need none; under kmsg_lock
  */
 struct kmsg_pep {
 	struct fid_pep			pep_fid;
@@ -127,6 +128,7 @@ struct kmsg_pep {
 	struct list_head		requests;
 	unsigned int			nrequests;
 	unsigned int			backlog;
+	struct kulp_key			*keys[KULP_SECRETS];
 };
 
 /**
@@ -158,11 +160,13 @@ enum kmsg_conn_state {
  * @handle: fi_info.handle of a request
  * @msg: this side
  * @peer: passive side: the other side
+ * @key: active side: key of the secret, or NULL
  */
 struct kmsg_setup {
 	struct fid		handle;
 	struct kmsg_msg		msg;
 	struct kmsg_hello	peer;
+	struct kulp_key		*key;
 };
 
 /**
@@ -316,6 +320,8 @@ static inline void kmsg_set_state(struct kmsg_ep *ep, enum kmsg_state state)
 /* main.c */
 
 extern struct workqueue_struct *kmsg_wq;
+int kmsg_set_key(const void *optval, size_t optlen, struct kulp_key **key);
+bool kmsg_same_key(const struct kulp_key *a, const struct kulp_key *b);
 
 /* info.c */
 
@@ -343,6 +349,7 @@ int kmsg_link_join(struct kmsg_conn *conn, const struct sockaddr_storage *from,
 void kmsg_link_forget(struct kmsg_link *link, struct kmsg_conn *conn);
 void kmsg_link_finish(struct kmsg_link *link, struct kmsg_conn *conn, const struct kmsg_msg *msg);
 void kmsg_link_put(struct kmsg_link *link);
+const struct kulp_key *kmsg_link_key(const struct kmsg_link *link);
 void kmsg_link_names(struct kmsg_link *link, struct sockaddr_storage *local,
 		     struct sockaddr_storage *remote);
 void kmsg_link_send(struct kmsg_link *link, const struct kmsg_msg *msg);
@@ -358,6 +365,7 @@ void kmsg_conn_put(struct kmsg_conn *conn);
 int kmsg_conn_connect(struct kmsg_conn *conn, const struct sockaddr_storage *from,
 		      const struct sockaddr_storage *to);
 int kmsg_conn_accept(struct kmsg_conn *conn);
+int kmsg_conn_set_secret(struct kmsg_conn *conn, const void *optval, size_t optlen);
 void kmsg_conn_refuse(struct kmsg_conn *conn, const void *data, size_t len);
 void kmsg_conn_end(struct kmsg_conn *conn, bool closes);
 void kmsg_conn_flushed(struct kmsg_conn *conn);
@@ -376,7 +384,7 @@ int kmsg_conn_message(struct kmsg_conn *conn, const struct kmsg_msg *msg);
 int kmsg_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
 		    void *context);
 int kmsg_request(struct kmsg_listener *l, struct kmsg_conn *conn);
-bool kmsg_listening(struct kmsg_listener *l);
+int kmsg_listener_keys(struct kmsg_listener *l, struct kulp_key *keys[KULP_SECRETS]);
 void kmsg_listener_put(struct kmsg_listener *l);
 struct kmsg_conn *kmsg_request_take(struct fid *handle);
 

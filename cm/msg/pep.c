@@ -94,19 +94,44 @@ void kmsg_listener_put(struct kmsg_listener *l)
 }
 
 /**
- * kmsg_listening() - check whether somebody gets the requests
+ * kmsg_listener_keys() - get the keys of the secrets that clients may have
  * @l: the listener
+ * @keys: takes them, with references
  *
- * Return: whether a passive endpoint listens.
+ * Return: their number, 0 if clients need no secret, or -ENOENT if no passive endpoint listens.
  */
-bool kmsg_listening(struct kmsg_listener *l)
+int kmsg_listener_keys(struct kmsg_listener *l, struct kulp_key *keys[KULP_SECRETS])
 {
-	bool ret;
+	int i, n = 0;
 
 	mutex_lock(&kmsg_lock);
-	ret = l->pep;
+	for (i = 0; l->pep && i < KULP_SECRETS; i++)
+		if (l->pep->keys[i])
+			keys[n++] = kulp_key_get(l->pep->keys[i]);
+	if (!l->pep)
+		n = -ENOENT;
 	mutex_unlock(&kmsg_lock);
-	return ret;
+	return n;
+}
+
+/*
+ * A link may be older than the passive endpoint, or than its secrets. Return: whether the peer of a
+ * link could have it now.
+ */
+static bool kmsg_pep_trusts(const struct kmsg_pep *pep, const struct kulp_key *key)
+{
+	bool open = true;
+	int i;
+
+	lockdep_assert_held(&kmsg_lock);
+	for (i = 0; i < KULP_SECRETS; i++) {
+		if (!pep->keys[i])
+			continue;
+		if (kmsg_same_key(pep->keys[i], key))
+			return true;
+		open = false;
+	}
+	return open;
 }
 
 static void kmsg_set_port(struct sockaddr_storage *addr, u16 port)
@@ -196,7 +221,8 @@ out:
  * @l: where
  * @conn: the request, which the ULP can answer as soon as it sees the event
  *
- * Return: 0, or -ENOENT if nobody listens, -EBUSY if too many requests wait, or -ENOMEM.
+ * Return: 0, or -ENOENT if nobody listens, -EACCES if the link has none of the secrets, -EBUSY if
+ * too many requests wait, or -ENOMEM.
  */
 int kmsg_request(struct kmsg_listener *l, struct kmsg_conn *conn)
 {
@@ -205,7 +231,8 @@ int kmsg_request(struct kmsg_listener *l, struct kmsg_conn *conn)
 
 	mutex_lock(&kmsg_lock);
 	pep = l->pep;
-	ret = !pep ? -ENOENT : pep->nrequests >= pep->backlog ? -EBUSY : 0;
+	ret = !pep ? -ENOENT : !kmsg_pep_trusts(pep, kmsg_link_key(conn->link)) ? -EACCES :
+	      pep->nrequests >= pep->backlog ? -EBUSY : 0;
 	if (!ret) {
 		list_add_tail(&conn->list, &pep->requests);
 		pep->nrequests++;
@@ -296,6 +323,7 @@ static int kmsg_pep_close(struct fid *fid)
 	struct kmsg_listener *l = pep->listener;
 	struct kmsg_conn *conn, *next;
 	LIST_HEAD(requests);
+	int i;
 
 	mutex_lock(&kmsg_lock);
 	if (l)
@@ -306,6 +334,8 @@ static int kmsg_pep_close(struct fid *fid)
 		kmsg_conn_refuse(conn, NULL, 0);
 	if (l)
 		kmsg_listener_put(l);
+	for (i = 0; i < KULP_SECRETS; i++)
+		kulp_key_put(pep->keys[i]);
 	fi_freeinfo(pep->info);
 	kfree(pep);
 	return 0;
@@ -350,8 +380,28 @@ static int kmsg_pep_getopt(struct fid *fid, int level, int optname, void *optval
 	return kofi_getopt(&opt, 1, optname, optval, optlen);
 }
 
+static int kmsg_pep_setopt(struct fid *fid, int level, int optname, const void *optval,
+			   size_t optlen)
+{
+	struct kmsg_pep *pep = container_of(fid, struct kmsg_pep, pep_fid.fid);
+	struct kulp_key *key;
+	int ret;
+
+	if (optname != FI_OPT_CM_SECRET && optname != FI_OPT_CM_SECRET_OLD)
+		return -ENOPROTOOPT;
+	ret = kmsg_set_key(optval, optlen, &key);
+	if (ret)
+		return ret;
+	mutex_lock(&kmsg_lock);
+	swap(pep->keys[optname == FI_OPT_CM_SECRET_OLD], key);
+	mutex_unlock(&kmsg_lock);
+	kulp_key_put(key);
+	return 0;
+}
+
 static const struct fi_ops_ep kmsg_pep_ops = {
 	.getopt	= kmsg_pep_getopt,
+	.setopt	= kmsg_pep_setopt,
 };
 
 static int kmsg_pep_setname(struct fid *fid, void *addr, size_t addrlen)

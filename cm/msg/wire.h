@@ -50,12 +50,14 @@ enum kmsg_type {
  * @KMSG_REFUSED: by the ULP, or nobody listens
  * @KMSG_BUSY: too many requests wait
  * @KMSG_NO_MEMORY: no memory
+ * @KMSG_DENIED: the link has another secret than the passive endpoint
  * @KMSG_WHYS: number of reasons
  */
 enum kmsg_why {
 	KMSG_REFUSED,
 	KMSG_BUSY,
 	KMSG_NO_MEMORY,
+	KMSG_DENIED,
 	KMSG_WHYS
 };
 

@@ -121,6 +121,15 @@ enum {
 	 * default, leaves retries to the device. Set it before fi_enable().
 	 */
 	FI_OPT_RNR_TIMEOUT	= 0x10000,
+	/*
+	 * Text (kernel only): the secret of connections, 64 to 256 hexadecimal digits, or an empty
+	 * string, the default, for none. Both sides of a connection have the same one. A passive
+	 * endpoint's can be set at any time, and counts for later requests; that of a connected
+	 * endpoint is set before fi_connect().
+	 */
+	FI_OPT_CM_SECRET	= 0x10001,
+	/* Text (kernel only): a second secret that a passive endpoint accepts. */
+	FI_OPT_CM_SECRET_OLD	= 0x10002,
 };
 
 /* Reference: page api/endpoint of kOFI's documentation; libfabric's fi_endpoint(3) */
