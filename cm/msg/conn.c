@@ -6,6 +6,7 @@
  */
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <net/net_namespace.h>
 #include "msg.h"
 
 /**
@@ -33,8 +34,10 @@ struct kmsg_conn *kmsg_conn_new(void)
 
 static void kmsg_setup_free(struct kmsg_setup *setup)
 {
-	if (setup)
-		kulp_key_put(setup->key);
+	if (!setup)
+		return;
+	kulp_key_put(setup->key);
+	kmsg_net_put(setup->net);
 	kfree(setup);
 }
 
@@ -171,6 +174,8 @@ int kmsg_conn_connect(struct kmsg_conn *conn, const struct sockaddr_storage *fro
 	int ret;
 
 	lockdep_assert_held(&conn->lock);
+	if (!conn->setup->net)
+		conn->setup->net = kmsg_net_of(&init_net);
 	conn->active = true;
 	ret = kmsg_link_join(conn, from, to, &live);
 	if (ret) {
@@ -206,24 +211,30 @@ int kmsg_conn_accept(struct kmsg_conn *conn)
 }
 
 /**
- * kmsg_conn_set_secret() - set the secret of a connection
+ * kmsg_conn_setopt() - set an option of a connection without a link
  * @conn: the connection, of an endpoint
- * @optval: as for kmsg_set_key()
+ * @optname: FI_OPT_CM_SECRET or FI_OPT_CM_NET
+ * @optval: the value
  * @optlen: bytes of @optval
  *
- * Return: 0, -FI_EOPBADSTATE if it has a link, or another negative errno.
+ * Return: 0, -ENOPROTOOPT, -FI_EOPBADSTATE if it has a link, or another negative errno.
  */
-int kmsg_conn_set_secret(struct kmsg_conn *conn, const void *optval, size_t optlen)
+int kmsg_conn_setopt(struct kmsg_conn *conn, int optname, const void *optval, size_t optlen)
 {
-	struct kulp_key *key;
-	int ret;
+	struct kulp_key *key = NULL;
+	int ret = 0;
 
-	ret = kmsg_set_key(optval, optlen, &key);
+	if (optname == FI_OPT_CM_SECRET)
+		ret = kmsg_set_key(optval, optlen, &key);
+	else if (optname != FI_OPT_CM_NET)
+		ret = -ENOPROTOOPT;
 	if (ret)
 		return ret;
 	mutex_lock(&conn->lock);
 	if (conn->link)
 		ret = -FI_EOPBADSTATE;
+	else if (optname == FI_OPT_CM_NET)
+		ret = kmsg_net_set(&conn->setup->net, optval, optlen);
 	else
 		swap(conn->setup->key, key);
 	mutex_unlock(&conn->lock);

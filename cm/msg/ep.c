@@ -399,8 +399,7 @@ static int kmsg_setopt(struct fid *fid, int level, int optname, const void *optv
 {
 	struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
 
-	return optname == FI_OPT_CM_SECRET ? kmsg_conn_set_secret(ep->conn, optval, optlen) :
-					     -ENOPROTOOPT;
+	return kmsg_conn_setopt(ep->conn, optname, optval, optlen);
 }
 
 static const struct fi_ops_ep kmsg_ep_ops = {

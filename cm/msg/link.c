@@ -17,7 +17,6 @@
 #include <linux/string.h>
 #include <linux/utsname.h>
 #include <linux/wait_bit.h>
-#include <net/net_namespace.h>
 #include "msg.h"
 
 /* Time limits in milliseconds. */
@@ -29,10 +28,9 @@
 #define KMSG_AGAIN_MS		4	/* until notes are sent that the session didn't take */
 
 /*
- * Maximum number of a port's links, of connections of a link, of notes that wait because the peer
- * takes none, and of those beyond which requests wait in their connections instead.
+ * Maximum number of connections of a link, of notes that wait because the peer takes none, and of
+ * those beyond which requests wait in their connections instead.
  */
-#define KMSG_LINKS_MAX	4096
 #define KMSG_CONNS_MAX	65536
 #define KMSG_OUT_MAX	2048
 #define KMSG_OUT_CROWD	256
@@ -76,6 +74,7 @@ struct kmsg_out {
  * @active: this is the active side
  * @from: active side: address to connect from, or AF_UNSPEC
  * @to: active side: address to connect to
+ * @net: active side: network namespace
  * @key: key of the secret that both sides have proved to know, or NULL
  * @listener: passive side: valid during callbacks
  * @session: the session, valid before KMSG_LINK_OVER
@@ -102,6 +101,7 @@ struct kmsg_link {
 	bool			active;
 	struct sockaddr_storage	from;
 	struct sockaddr_storage	to;
+	struct kmsg_net		*net;
 	struct kulp_key		*key;
 	struct kmsg_listener	*listener;
 	struct kcm_session	*session;
@@ -138,6 +138,7 @@ void kmsg_link_put(struct kmsg_link *link)
 	WARN_ON_ONCE(!xa_empty(&link->conns) || !list_empty(&link->out));
 	xa_destroy(&link->conns);
 	kulp_key_put(link->key);
+	kmsg_net_put(link->net);
 	kfree(link);
 	if (atomic_dec_and_test(&kmsg_nlinks))
 		wake_up_var(&kmsg_nlinks);
@@ -598,6 +599,17 @@ static struct kmsg_link *kmsg_link_new(bool active)
 	return link;
 }
 
+static int kmsg_link_connect(struct kmsg_link *link, const struct kcm_client *client)
+{
+	int ret = kmsg_net_enter(link->net);
+
+	if (ret)
+		return ret;
+	ret = kcm_connect(&link->net->config, client, link, &link->session);
+	kmsg_net_leave(link->net);
+	return ret;
+}
+
 /* Begin a link with its first connection. */
 static int kmsg_link_begin(struct kmsg_conn *conn, const struct sockaddr_storage *from,
 			   const struct sockaddr_storage *to, bool *live)
@@ -620,6 +632,7 @@ static int kmsg_link_begin(struct kmsg_conn *conn, const struct sockaddr_storage
 		return -ENOMEM;
 	link->from = *from;
 	link->to = *to;
+	link->net = kmsg_net_get(conn->setup->net);
 	link->key = kulp_key_get(conn->setup->key);
 	/* A session of its own: it replaces no other one. */
 	snprintf(instance, sizeof(instance), "%016llx", get_random_u64());
@@ -629,7 +642,7 @@ static int kmsg_link_begin(struct kmsg_conn *conn, const struct sockaddr_storage
 	mutex_lock(&link->lock);
 	ret = __kmsg_link_add(link, conn, live);
 	if (!ret) {
-		ret = kcm_connect(&kmsg_config, &client, link, &link->session);
+		ret = kmsg_link_connect(link, &client);
 		if (ret)
 			kmsg_link_undo(link, conn);
 	}
@@ -646,21 +659,22 @@ static int kmsg_link_begin(struct kmsg_conn *conn, const struct sockaddr_storage
 /* Connections with different secrets, or one with and one without, don't share a link. */
 static struct kmsg_link *kmsg_link_find(const struct sockaddr_storage *from,
 					const struct sockaddr_storage *to,
-					const struct kulp_key *key)
+					const struct kmsg_setup *setup)
 {
 	struct kmsg_link *link;
 
 	lockdep_assert_held(&kmsg_links_lock);
 	list_for_each_entry(link, &kmsg_links, list)
 		if (!memcmp(&link->to, to, sizeof(*to)) &&
-		    !memcmp(&link->from, from, sizeof(*from)) && kmsg_same_key(link->key, key))
+		    !memcmp(&link->from, from, sizeof(*from)) && link->net == setup->net &&
+		    kmsg_same_key(link->key, setup->key))
 			return link;
 	return NULL;
 }
 
 /**
  * kmsg_link_join() - have a link carry a connection, and begin one if necessary
- * @conn: the connection, with @conn->setup->key
+ * @conn: the connection, with @conn->setup->key and @conn->setup->net
  * @from: address to connect from, or AF_UNSPEC
  * @to: the peer's address
  * @live: takes whether messages can be sent; otherwise kmsg_conn_begin() follows
@@ -675,7 +689,7 @@ int kmsg_link_join(struct kmsg_conn *conn, const struct sockaddr_storage *from,
 	int ret;
 
 	mutex_lock(&kmsg_links_lock);
-	link = kmsg_link_find(from, to, conn->setup->key);
+	link = kmsg_link_find(from, to, conn->setup);
 	ret = link ? kmsg_link_add(link, conn, live) : -ECONNRESET;
 	conn->again = !ret;
 	/* One that has just ended is about to leave the list. */
@@ -838,19 +852,15 @@ static const struct kcm_ops kmsg_ops = {
 	.stop		= kmsg_stop,
 };
 
-struct kcm_config kmsg_config = {
-	.net		= &init_net,
+/* For kmsg_net.config. */
+const struct kcm_config kmsg_config = {
 	.service	= "kofi-msg",
 	.version_min	= 1,
 	.version	= 1,
 	.keep_alive_ms	= KMSG_KEEP_ALIVE_MS,
 	.replace_ms	= KMSG_REPLACE_MS,
-	.max_sessions	= KMSG_LINKS_MAX,
 	.ops		= &kmsg_ops,
 };
-
-module_param_named(max_links, kmsg_config.max_sessions, uint, 0644);
-MODULE_PARM_DESC(max_links, "Number of links that peers can have with a port, 0 for no limit");
 
 /**
  * kmsg_links_end() - end all links, when the module is unloaded

@@ -75,9 +75,15 @@ static int __init kmsg_init(void)
 	kmsg_wq = alloc_workqueue("kofi_msg", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!kmsg_wq)
 		return -ENOMEM;
-	ret = kofi_connector_register(&kmsg_connector);
+	ret = kmsg_nets_init();
 	if (ret)
-		destroy_workqueue(kmsg_wq);
+		goto destroy;
+	ret = kofi_connector_register(&kmsg_connector);
+	if (!ret)
+		return 0;
+	kmsg_nets_exit();
+destroy:
+	destroy_workqueue(kmsg_wq);
 	return ret;
 }
 module_init(kmsg_init);
@@ -87,6 +93,7 @@ static void __exit kmsg_exit(void)
 {
 	kofi_connector_deregister(&kmsg_connector);
 	kmsg_links_end();
+	kmsg_nets_exit();
 	destroy_workqueue(kmsg_wq);
 }
 module_exit(kmsg_exit);

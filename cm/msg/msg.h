@@ -11,6 +11,7 @@
  *	pep.c		passive endpoints and their requests
  *	ep.c		connected endpoints
  *	post.c		their posts, and credits
+ *	net.c		network namespaces
  *
  * The two sides of a connection exchange by the link the addresses of their lanes, a tag for each
  * direction, private data and credits. Its messages are tagged messages between the two lanes,
@@ -31,12 +32,14 @@
  *	kmsg_ep.lock (spinlock, BH)	state, news of receives
  *	kmsg_lane.lock (spinlock, BH)	connections of a lane; taken under the provider's lock
  * Callbacks of kofi_cm take kmsg_lock and kmsg_conn.lock. Nothing waits for a callback under these.
- * Posts take no lock: see post.c.
+ * Posts take no lock: see post.c. With none of these, the end of a network namespace waits for what
+ * begins in it: kmsg_net_enter().
  */
 #ifndef KMSG_H
 #define KMSG_H
 
 #include <linux/atomic.h>
+#include <linux/completion.h>
 #include <linux/hashtable.h>
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -52,8 +55,26 @@
 
 #define KMSG_BACKLOG		64	/* default of FI_BACKLOG */
 #define KMSG_BACKLOG_MAX	4096
+#define KMSG_LINKS_MAX		4096	/* default of parameter max_links, of a port */
 #define KMSG_TAG_BITS		6	/* of the number of lists in a table of tags */
 #define KMSG_FLUSH_MS		5000	/* longest wait for operations that can't be canceled */
+
+/**
+ * struct kmsg_net - a network namespace
+ * @refs: the namespace itself, listeners, links and what will be either
+ * @list: in kmsg_nets
+ * @users: the namespace itself, and what begins in it now; 0 when it has gone
+ * @idle: @users is 0
+ * @config: the service in the namespace; @config.net is valid between kmsg_net_enter() and
+ *	kmsg_net_leave()
+ */
+struct kmsg_net {
+	refcount_t		refs;
+	struct list_head	list;
+	refcount_t		users;
+	struct completion	idle;
+	struct kcm_config	config;
+};
 
 /**
  * struct kmsg_lane - an unconnected endpoint for all connections with the same queues
@@ -95,6 +116,7 @@ struct kmsg_lane {
  * struct kmsg_listener - an IP address and port at which a passive endpoint listens or has listened
  * @list: in kmsg_listeners, under kmsg_listen_lock
  * @refs: the passive endpoint and the connections; under kmsg_listen_lock
+ * @net: network namespace of the address
  * @addr: the address
  * @kcm: kofi_cm's listener
  * @pep: the passive endpoint, or NULL; under kmsg_lock
@@ -102,6 +124,7 @@ struct kmsg_lane {
 struct kmsg_listener {
 	struct list_head		list;
 	unsigned int			refs;
+	struct kmsg_net			*net;
 	struct sockaddr_storage		addr;
 	struct kcm_listener		*kcm;
 	struct kmsg_pep			*pep;
@@ -111,6 +134,7 @@ struct kmsg_listener {
  * struct kmsg_pep - a passive endpoint
  * @pep_fid: the object
  * @info: entry that it was opened with
+ * @net: network namespace to listen in
  * @addr: the address to listen at
  * @eq: event queue
  * @listener: NULL until fi_listen()
@@ -122,6 +146,7 @@ struct kmsg_listener {
 struct kmsg_pep {
 	struct fid_pep			pep_fid;
 	struct fi_info			*info;
+	struct kmsg_net			*net;
 	struct sockaddr_storage		addr;
 	struct fid_eq			*eq;
 	struct kmsg_listener		*listener;
@@ -161,12 +186,14 @@ enum kmsg_conn_state {
  * @msg: this side
  * @peer: passive side: the other side
  * @key: active side: key of the secret, or NULL
+ * @net: active side: network namespace
  */
 struct kmsg_setup {
 	struct fid		handle;
 	struct kmsg_msg		msg;
 	struct kmsg_hello	peer;
 	struct kulp_key		*key;
+	struct kmsg_net		*net;
 };
 
 /**
@@ -343,7 +370,7 @@ void kmsg_lane_end_tag(struct kmsg_lane *lane, struct kmsg_ep *ep);
 
 /* link.c */
 
-extern struct kcm_config kmsg_config;
+extern const struct kcm_config kmsg_config;
 int kmsg_link_join(struct kmsg_conn *conn, const struct sockaddr_storage *from,
 		   const struct sockaddr_storage *to, bool *live);
 void kmsg_link_forget(struct kmsg_link *link, struct kmsg_conn *conn);
@@ -365,7 +392,7 @@ void kmsg_conn_put(struct kmsg_conn *conn);
 int kmsg_conn_connect(struct kmsg_conn *conn, const struct sockaddr_storage *from,
 		      const struct sockaddr_storage *to);
 int kmsg_conn_accept(struct kmsg_conn *conn);
-int kmsg_conn_set_secret(struct kmsg_conn *conn, const void *optval, size_t optlen);
+int kmsg_conn_setopt(struct kmsg_conn *conn, int optname, const void *optval, size_t optlen);
 void kmsg_conn_refuse(struct kmsg_conn *conn, const void *data, size_t len);
 void kmsg_conn_end(struct kmsg_conn *conn, bool closes);
 void kmsg_conn_flushed(struct kmsg_conn *conn);
@@ -407,5 +434,16 @@ void kmsg_credit_init(struct kmsg_ep *ep);
 u64 kmsg_credit_take(struct kmsg_ep *ep);
 ssize_t kmsg_credit_due(struct kmsg_ep *ep);
 int kmsg_credit_add(struct kmsg_ep *ep, u64 posted);
+
+/* net.c */
+
+int kmsg_nets_init(void);
+void kmsg_nets_exit(void);
+struct kmsg_net *kmsg_net_of(struct net *net);
+struct kmsg_net *kmsg_net_get(struct kmsg_net *n);
+void kmsg_net_put(struct kmsg_net *n);
+int kmsg_net_set(struct kmsg_net **to, const void *optval, size_t optlen);
+int kmsg_net_enter(struct kmsg_net *n);
+void kmsg_net_leave(struct kmsg_net *n);
 
 #endif /* KMSG_H */

@@ -3,6 +3,7 @@
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <net/net_namespace.h>
 #include "msg.h"
 
 /* Ports that a passive endpoint without one tries. */
@@ -21,27 +22,31 @@ static struct kmsg_pep *to_kmsg_pep(struct fid_pep *pep)
 
 /* --- listeners --- */
 
-static struct kmsg_listener *kmsg_listener_find(const struct sockaddr_storage *addr)
+static struct kmsg_listener *kmsg_listener_find(const struct kmsg_net *net,
+						const struct sockaddr_storage *addr)
 {
 	struct kmsg_listener *l;
 
 	lockdep_assert_held(&kmsg_listen_lock);
 	list_for_each_entry(l, &kmsg_listeners, list)
-		if (!memcmp(&l->addr, addr, sizeof(*addr)))
+		if (l->net == net && !memcmp(&l->addr, addr, sizeof(*addr)))
 			return l;
 	return NULL;
 }
 
-static struct kmsg_listener *kmsg_listener_new(const struct sockaddr_storage *addr)
+static struct kmsg_listener *kmsg_listener_new(struct kmsg_net *net,
+					       const struct sockaddr_storage *addr)
 {
 	struct kmsg_listener *l = kzalloc(sizeof(*l), GFP_KERNEL);
 	int ret;
 
 	if (!l)
 		return ERR_PTR(-ENOMEM);
+	l->net = kmsg_net_get(net);
 	l->addr = *addr;
-	ret = kcm_listen(&kmsg_config, addr, l, &l->kcm);
+	ret = kcm_listen(&net->config, addr, l, &l->kcm);
 	if (ret) {
+		kmsg_net_put(net);
 		kfree(l);
 		return ERR_PTR(ret);
 	}
@@ -56,10 +61,14 @@ static struct kmsg_listener *kmsg_listener_new(const struct sockaddr_storage *ad
 static int kmsg_listener_get(struct kmsg_pep *pep)
 {
 	struct kmsg_listener *l;
-	int ret = 0;
+	int ret;
 
 	mutex_lock(&kmsg_listen_lock);
-	l = kmsg_listener_find(&pep->addr) ?: kmsg_listener_new(&pep->addr);
+	ret = kmsg_net_enter(pep->net);
+	if (ret)
+		goto unlock;
+	l = kmsg_listener_find(pep->net, &pep->addr) ?:
+	    kmsg_listener_new(pep->net, &pep->addr);
 	if (IS_ERR(l)) {
 		ret = PTR_ERR(l);
 		goto out;
@@ -74,6 +83,8 @@ static int kmsg_listener_get(struct kmsg_pep *pep)
 	}
 	mutex_unlock(&kmsg_lock);
 out:
+	kmsg_net_leave(pep->net);
+unlock:
 	mutex_unlock(&kmsg_listen_lock);
 	return ret;
 }
@@ -88,6 +99,7 @@ void kmsg_listener_put(struct kmsg_listener *l)
 	if (!--l->refs) {
 		list_del(&l->list);
 		kcm_unlisten(l->kcm);
+		kmsg_net_put(l->net);
 		kfree(l);
 	}
 	mutex_unlock(&kmsg_listen_lock);
@@ -336,6 +348,7 @@ static int kmsg_pep_close(struct fid *fid)
 		kmsg_listener_put(l);
 	for (i = 0; i < KULP_SECRETS; i++)
 		kulp_key_put(pep->keys[i]);
+	kmsg_net_put(pep->net);
 	fi_freeinfo(pep->info);
 	kfree(pep);
 	return 0;
@@ -387,6 +400,9 @@ static int kmsg_pep_setopt(struct fid *fid, int level, int optname, const void *
 	struct kulp_key *key;
 	int ret;
 
+	if (optname == FI_OPT_CM_NET)
+		return pep->listener ? -FI_EOPBADSTATE :
+				       kmsg_net_set(&pep->net, optval, optlen);
 	if (optname != FI_OPT_CM_SECRET && optname != FI_OPT_CM_SECRET_OLD)
 		return -ENOPROTOOPT;
 	ret = kmsg_set_key(optval, optlen, &key);
@@ -473,6 +489,7 @@ int kmsg_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 		kfree(new);
 		return ret;
 	}
+	new->net = kmsg_net_of(&init_net);
 	*pep = &new->pep_fid;
 	return 0;
 }

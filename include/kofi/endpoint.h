@@ -130,6 +130,12 @@ enum {
 	FI_OPT_CM_SECRET	= 0x10001,
 	/* Text (kernel only): a second secret that a passive endpoint accepts. */
 	FI_OPT_CM_SECRET_OLD	= 0x10002,
+	/*
+	 * struct net * (kernel only): network namespace of a passive endpoint, before fi_listen(),
+	 * or of a connected one, before fi_connect(). The initial one by default. It is valid
+	 * during the call, and may go at any time afterwards.
+	 */
+	FI_OPT_CM_NET		= 0x10003,
 };
 
 /* Reference: page api/endpoint of kOFI's documentation; libfabric's fi_endpoint(3) */

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Which connections share a link: secrets. */
+/* Which connections share a link: secrets, network namespaces. */
+#include <linux/kmod.h>
 #include <linux/module.h>
+#include <linux/in.h>
+#include <linux/pid.h>
+#include <linux/sched/signal.h>
+#include <net/net_namespace.h>
+#include <net/route.h>
 #include "msg_test.h"
 
 #define CTX(n)	((void *)(unsigned long)(n))
@@ -247,6 +253,206 @@ static void bad_secrets(struct kunit *test)
 	MSG_EXPECT(s->server.eq, FI_CONNECTED, s->server.ep);
 }
 
+/* --- network namespaces --- */
+
+/**
+ * struct space - a network namespace, which a process keeps alive
+ * @pid: the process
+ * @net: the namespace, with a reference
+ */
+struct space {
+	pid_t		pid;
+	struct net	*net;
+};
+
+static int space_begin(struct subprocess_info *info, struct cred *new)
+{
+	*(pid_t *)info->data = task_pid_nr(current);
+	return 0;
+}
+
+/* Have the namespace go. */
+static void space_end(void *data)
+{
+	struct space *space = data;
+
+	rcu_read_lock();
+	if (space->pid)
+		kill_pid(find_vpid(space->pid), SIGKILL, 1);
+	rcu_read_unlock();
+	if (space->net)
+		put_net(space->net);
+	space->pid = 0;
+	space->net = NULL;
+}
+
+static bool space_found(struct space *space)
+{
+	struct net *net = get_net_ns_by_pid(space->pid);
+
+	if (IS_ERR(net))
+		return false;
+	if (net_eq(net, &init_net) || inet_addr_type(net, htonl(INADDR_LOOPBACK)) != RTN_LOCAL) {
+		put_net(net);
+		return false;
+	}
+	space->net = net;
+	return true;
+}
+
+/* A namespace with a loopback device. */
+static struct space *space_new(struct kunit *test)
+{
+	char *argv[6] = {}, *envp[1] = {};
+	struct space *space = kunit_kzalloc(test, sizeof(*space), GFP_KERNEL);
+	struct subprocess_info *info;
+
+	KUNIT_ASSERT_NOT_NULL(test, space);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, space_end, space), 0);
+	argv[0] = "/bin/unshare";
+	argv[1] = "-n";
+	argv[2] = "/bin/sh";
+	argv[3] = "-c";
+	argv[4] = "/bin/ip link set lo up; exec /bin/sleep 1000";
+	info = call_usermodehelper_setup(argv[0], argv, envp, GFP_KERNEL, space_begin, NULL,
+					 &space->pid);
+	KUNIT_ASSERT_NOT_NULL(test, info);
+	KUNIT_ASSERT_EQ(test, call_usermodehelper_exec(info, UMH_WAIT_EXEC), 0);
+	KUNIT_ASSERT_TRUE(test, kofi_soon(space_found(space)));
+	return space;
+}
+
+static int set_net(struct fid *fid, struct net *net)
+{
+	return fi_setopt(fid, FI_OPT_ENDPOINT, FI_OPT_CM_NET, &net, sizeof(net));
+}
+
+/* Close the server of the scene, and open another one at its address in a namespace. */
+static void move_server(struct kunit *test, struct msg_scene *s, struct net *net)
+{
+	MSG_CLOSE(s->pep);
+	KUNIT_ASSERT_EQ(test, fi_passive_ep(s->fabric, s->info, &s->pep, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_pep_bind(s->pep, &s->eq->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_setname(&s->pep->fid, &s->addr, sizeof(struct sockaddr_in)), 0);
+	KUNIT_EXPECT_EQ(test, set_net(&s->pep->fid, net), 0);
+	KUNIT_EXPECT_EQ(test, fi_listen(s->pep), 0);
+}
+
+static struct fid_ep *ask_in(struct kunit *test, struct msg_scene *s, struct net *net)
+{
+	struct fid_ep *ep = msg_ep(test, s, s->info, &s->client);
+
+	KUNIT_EXPECT_EQ(test, set_net(&ep->fid, net), 0);
+	KUNIT_EXPECT_EQ(test, fi_connect(ep, &s->addr, "in", 2), 0);
+	return ep;
+}
+
+static struct two join_in(struct kunit *test, struct msg_scene *s, struct net *net,
+			  struct fid_pep *pep)
+{
+	struct two two = { .client = ask_in(test, s, net) };
+	struct msg_event event = msg_next(test, s->eq);
+
+	KUNIT_ASSERT_EQ(test, event.what, FI_CONNREQ);
+	KUNIT_EXPECT_PTR_EQ(test, event.fid, &pep->fid);
+	two.server = msg_ep(test, s, event.info, &s->server);
+	fi_freeinfo(event.info);
+	KUNIT_EXPECT_EQ(test, fi_accept(two.server, NULL, 0), 0);
+	MSG_EXPECT(s->client.eq, FI_CONNECTED, two.client);
+	MSG_EXPECT(s->server.eq, FI_CONNECTED, two.server);
+	return two;
+}
+
+/* An address is one of its namespace, and so is a link. */
+static void spaces(struct kunit *test)
+{
+	struct msg_scene *s = msg_scene(test);
+	struct space *space = space_new(test);
+	struct fid_pep *first = s->pep;
+	struct fid_ep *ep;
+	struct two here, there;
+
+	ep = ask_in(test, s, space->net);
+	MSG_FAILS(s->client.eq, ECONNREFUSED, ep);
+	MSG_CLOSE(ep);
+	s->pep = NULL;
+	move_server(test, s, space->net);
+	here = join_in(test, s, &init_net, first);
+	there = join_in(test, s, space->net, s->pep);
+	talk(test, s, &here);
+	talk(test, s, &there);
+	/* Without the option, it is the first one. */
+	MSG_CLOSE(first);
+	ep = ask(test, s, "");
+	MSG_FAILS(s->client.eq, ECONNREFUSED, ep);
+	MSG_CLOSE(ep);
+	part(&here);
+	part(&there);
+}
+
+/* With a namespace its connections end, and nothing begins there any more. */
+static void space_ends(struct kunit *test)
+{
+	struct msg_scene *s = msg_scene(test);
+	struct space *space = space_new(test);
+	struct fid_pep *first = s->pep, *late = NULL;
+	struct fid_ep *ep, *asked;
+	struct two here, there;
+	struct msg_event event;
+
+	s->pep = NULL;
+	move_server(test, s, space->net);
+	here = join_in(test, s, &init_net, first);
+	there = join_in(test, s, space->net, s->pep);
+	asked = ask_in(test, s, space->net);
+	event = msg_next(test, s->eq);
+	KUNIT_EXPECT_EQ(test, event.what, FI_CONNREQ);
+	fi_freeinfo(event.info);
+	ep = msg_ep(test, s, s->info, &s->client);
+	KUNIT_EXPECT_EQ(test, set_net(&ep->fid, space->net), 0);
+	KUNIT_ASSERT_EQ(test, fi_passive_ep(s->fabric, s->info, &late, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_pep_bind(late, &s->eq->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, set_net(&late->fid, space->net), 0);
+	kunit_release_action(test, space_end, space);
+	MSG_EXPECT(s->server.eq, FI_SHUTDOWN, there.server);
+	MSG_EXPECT(s->client.eq, FI_SHUTDOWN, there.client);
+	MSG_FAILS(s->client.eq, ENETDOWN, asked);
+	KUNIT_EXPECT_EQ(test, fi_connect(ep, &s->addr, NULL, 0), -ENETDOWN);
+	KUNIT_EXPECT_EQ(test, fi_listen(late), -ENETDOWN);
+	MSG_CLOSE(s->pep);
+	KUNIT_EXPECT_EQ(test, fi_setname(&late->fid, &s->addr, sizeof(struct sockaddr_in)), 0);
+	KUNIT_EXPECT_EQ(test, fi_listen(late), -ENETDOWN);
+	/* Both can be used elsewhere. */
+	KUNIT_EXPECT_EQ(test, set_net(&ep->fid, &init_net), 0);
+	KUNIT_EXPECT_EQ(test, fi_connect(ep, &s->addr, NULL, 0), 0);
+	event = msg_next(test, s->eq);
+	KUNIT_EXPECT_PTR_EQ(test, event.fid, &first->fid);
+	fi_freeinfo(event.info);
+	talk(test, s, &here);
+	MSG_CLOSE(ep);
+	MSG_CLOSE(asked);
+	MSG_CLOSE(late);
+	part(&here);
+	part(&there);
+	MSG_CLOSE(first);
+}
+
+static void bad_spaces(struct kunit *test)
+{
+	struct msg_scene *s = msg_scene(test);
+	struct fid_ep *ep = msg_ep(test, s, s->info, &s->client);
+	struct net *net = &init_net;
+
+	s->client.ep = ep;
+	KUNIT_EXPECT_EQ(test, set_net(&ep->fid, NULL), -EINVAL);
+	KUNIT_EXPECT_EQ(test, fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_CM_NET, &net,
+					sizeof(net) - 1), -EINVAL);
+	KUNIT_EXPECT_EQ(test, set_net(&s->pep->fid, net), -FI_EOPBADSTATE);
+	KUNIT_EXPECT_EQ(test, fi_connect(ep, &s->addr, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, set_net(&ep->fid, net), -FI_EOPBADSTATE);
+	fi_freeinfo(msg_next(test, s->eq).info);
+}
+
 static struct kunit_case msg_link_cases[] = {
 	KUNIT_CASE(secrets),
 	KUNIT_CASE(secret_of_client),
@@ -254,6 +460,9 @@ static struct kunit_case msg_link_cases[] = {
 	KUNIT_CASE(secret_links),
 	KUNIT_CASE(secret_of_successor),
 	KUNIT_CASE(bad_secrets),
+	KUNIT_CASE(spaces),
+	KUNIT_CASE(space_ends),
+	KUNIT_CASE(bad_spaces),
 	{}
 };
 
