@@ -206,9 +206,9 @@ struct fi_ops_av {
  * @cancel: see fi_cancel()
  * @flush: see fi_flush()
  * @flush_tag: end all operations with a tag, whoever the peer is, and drop the messages that wait
- *	for a receive with it. Sends that can't be taken back may take @timeout_ms; a peer whose
- *	operations take longer may die. Returns 0 or -ETIMEDOUT. Needed for connections alone: may
- *	be NULL
+ *	for a receive with it. Reads, writes and atomic operations have a tag, too: kofi_req.tag.
+ *	Operations that can't be taken back may take @timeout_ms; a peer whose operations take
+ *	longer may die. Returns 0 or -ETIMEDOUT. Needed for connections alone: may be NULL
  * @cancel_tag: as @cancel, but only among receives with a tag. Not NULL if @flush_tag isn't
  * @recv_tag: as fi_trecv() for messages of any peer, without ignored bits. Connections post their
  *	receives by it. Not NULL if @flush_tag isn't
@@ -228,9 +228,9 @@ struct fi_ops_ep {
 };
 
 /*
- * An option for fi_setopt(), a size_t: if it isn't 0, completions of tagged messages say FI_MSG and
- * have no tag, and fi_cancel() cancels receives only, because a send that isn't sent has used up a
- * receive of the peer nevertheless. The core's connector sets it before fi_enable().
+ * An option for fi_setopt(), a size_t: if it isn't 0, completions of tagged messages say FI_MSG, no
+ * completion has a tag, and fi_cancel() cancels receives only, because a send that isn't sent has
+ * used up a receive of the peer nevertheless. The core's connector sets it before fi_enable().
  */
 #define KOFI_OPT_AS_MSG		0x20000
 
@@ -290,7 +290,8 @@ struct fi_ops_cm {
  * @desc: descriptors from fi_mr_desc(), one per segment of @iter, or NULL; single
  *	descriptors may be NULL, too
  * @addr: the peer; used for a receive only with FI_DIRECTED_RECV
- * @tag: the tag
+ * @tag: the tag; for a read, write or atomic operation of a connection, the number by which
+ *	fi_ops_ep.flush_tag finds it, otherwise 0
  * @ignore: bits of the tag that a receive ignores
  * @data: remote CQ data
  * @context: the caller's context

@@ -219,7 +219,7 @@ void loop_post_recvs(struct loop_ep *ep)
 
 static bool loop_has_tag(const struct loop_op *op, u64 tag)
 {
-	return op->req.what & FI_TAGGED && op->req.tag == tag;
+	return op->req.what & (FI_TAGGED | LOOP_FAR) && op->req.tag == tag;
 }
 
 /* With @tag, only operations with this tag. */
@@ -436,7 +436,7 @@ int loop_flush(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeout_ms)
 				 (u64)timeout_ms * USEC_PER_MSEC + 1, false, ep, which.id);
 }
 
-/* Return: number of sends with a tag whose data is being moved. */
+/* Return: number of operations with a tag, other than receives, whose data is being moved. */
 static u32 loop_flush_sending(const struct loop_ep *ep, u64 tag)
 {
 	u32 i, n = 0;

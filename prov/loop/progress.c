@@ -56,8 +56,9 @@ void loop_op_complete(struct loop_op *op)
 							  &op->ep->tx;
 
 	lockdep_assert_held(&loop_lock);
-	if (op->ep->as_msg && op->req.what & FI_TAGGED) {
-		op->req.what ^= FI_TAGGED | FI_MSG;
+	if (op->ep->as_msg) {
+		if (op->req.what & FI_TAGGED)
+			op->req.what ^= FI_TAGGED | FI_MSG;
 		op->req.tag = 0;
 	}
 	if (side->base.cq)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Hooks of fabric efa for connections: the end of the operations with one tag, completions of
- * tagged messages as of untagged ones, and news of peers that have died.
+ * tagged messages as of untagged ones and of reads and writes without tags, and news of peers that
+ * have died.
  */
 #include "crew.h"
-#include "efa_rdm_scene.h"
+#include "efa_rdm_far.h"
 
 #define SHORT_MS	20
 #define LONG_MS		20000
@@ -384,6 +385,159 @@ static void tag_removed(struct kunit *test)
 	}
 }
 
+/* --- reads and writes --- */
+
+/**
+ * struct far_call - a call on the peer's memory with a tag, as connections make them
+ * @what: FI_RMA or FI_ATOMIC, and FI_READ or FI_WRITE
+ * @flags: operation flags
+ * @len: length in bytes; an atomic operation has one element
+ * @key: number that is added to the region's key
+ * @tag: the tag
+ */
+struct far_call {
+	u64	what;
+	u64	flags;
+	size_t	len;
+	u64	key;
+	u64	tag;
+};
+
+static ssize_t far_fetch(struct far *far, const struct far_call *c, long ctx)
+{
+	struct rdm_end *end = &far->pair->end[0];
+	const struct fi_ioc operand = { far->data, 1 }, result = { far->data + 8, 1 };
+	const struct fi_rma_ioc rma = {
+		.addr = far->mr->base_addr, .count = 1, .key = fi_mr_key(far->mr) + c->key,
+	};
+	struct kofi_atomic_req areq = {
+		.req = {
+			.what = c->what, .flags = c->flags | FI_COMPLETION, .addr = end->peer,
+			.tag = c->tag, .context = (void *)ctx,
+		},
+		.datatype = FI_UINT64, .op = FI_SUM,
+		.operand = { .iov = &operand, .count = 1 },
+		.result = { .iov = &result, .count = 1 },
+		.rma = &rma, .rma_count = 1,
+	};
+
+	return end->ep->req->tx(end->ep, &areq.req);
+}
+
+static ssize_t far_do(struct far *far, const struct far_call *c, long ctx)
+{
+	struct rdm_end *end = &far->pair->end[0];
+	struct kvec iov = { far->data, c->len };
+	struct fi_rma_iov rma = far_piece(far, 0, c->len);
+	struct kofi_req req = {
+		.what = c->what, .flags = c->flags | FI_COMPLETION, .addr = end->peer,
+		.tag = c->tag, .context = (void *)ctx, .rma = &rma, .rma_count = 1,
+	};
+
+	if (c->what & FI_ATOMIC)
+		return far_fetch(far, c, ctx);
+	rma.key += c->key;
+	iov_iter_kvec(&req.iter, c->what & FI_READ ? ITER_DEST : ITER_SOURCE, &iov, 1, c->len);
+	return end->ep->req->tx(end->ep, &req);
+}
+
+static const u64 far_whats[] = { FI_RMA | FI_WRITE, FI_RMA | FI_READ, FI_ATOMIC | FI_READ };
+
+/* An operation that waits for its fence is taken back, with its own tag only. */
+static void far_waiting(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct rdm_end *end = &far->pair->end[0];
+	struct far_call c;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(far_whats); i++) {
+		c = (struct far_call) { .what = far_whats[i], .len = 8, .tag = 1 };
+		KUNIT_EXPECT_EQ(test, far_do(far, &c, 1), 0);
+		c.flags = FI_FENCE;
+		c.tag = 2;
+		KUNIT_EXPECT_EQ(test, far_do(far, &c, 2), 0);
+		c.tag = 3;
+		KUNIT_EXPECT_EQ(test, far_do(far, &c, 3), 0);
+		KUNIT_EXPECT_EQ(test, flush(far->pair, 0, 4), 0);
+		rdm_expect_nothing(test, end);
+		KUNIT_EXPECT_EQ(test, flush(far->pair, 0, 2), 0);
+		rdm_expect_error(test, end, 2, ECANCELED);
+		rdm_expect_nothing(test, end);
+		rdm_run(far->pair);
+		rdm_expect(test, end, 1, 8);
+		rdm_expect(test, end, 3, 8);
+	}
+	rdm_expect_whole(test, far->pair);
+	expect_no_deaths(test, far->pair);
+}
+
+/* An operation that has begun gets time. */
+static void far_begun_len(struct kunit *test, struct far *far, u64 what, size_t len)
+{
+	const struct far_call c = { .what = what, .len = len, .tag = 1 };
+	struct flusher f = { .pair = far->pair, .tag = 1 };
+	struct kofi_thread thread;
+
+	KUNIT_EXPECT_EQ(test, far_do(far, &c, 1), 0);
+	kofi_thread_start(test, &thread, flush_long, &f);
+	msleep(SHORT_MS);
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 0));
+	rdm_run(far->pair);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0);
+	rdm_expect(test, &far->pair->end[0], 1, what & FI_ATOMIC ? 8 : len);
+	expect_no_deaths(test, far->pair);
+}
+
+static void far_begun(struct kunit *test)
+{
+	static const size_t lens[] = { 8, 5000, LONG_LEN };
+	struct far *far;
+	int i, j, rdma;
+
+	for (rdma = 0; rdma < 2; rdma++) {
+		far = far_new(test, &(struct rdm_opts) { .rdma = rdma });
+		for (i = 0; i < ARRAY_SIZE(far_whats); i++)
+			for (j = 0; j < ARRAY_SIZE(lens); j++)
+				far_begun_len(test, far, far_whats[i], lens[j]);
+		rdm_expect_whole(test, far->pair);
+		far_end(far);
+	}
+}
+
+/* A peer doesn't answer what it refuses. It doesn't die of that, nor do later operations. */
+static void far_unanswered(struct kunit *test)
+{
+	struct far *far = far_new(test, NULL);
+	struct rdm_end *end = &far->pair->end[0];
+	struct far_call c;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(far_whats); i++) {
+		c = (struct far_call) {
+			.what = far_whats[i], .flags = i ? 0 : FI_DELIVERY_COMPLETE, .len = 8,
+			.key = 1000, .tag = 1,
+		};
+		KUNIT_EXPECT_EQ(test, far_do(far, &c, 1), 0);
+		c.tag = 2;
+		KUNIT_EXPECT_EQ(test, far_do(far, &c, 2), 0);
+		rdm_run(far->pair);
+		rdm_expect_nothing(test, end);
+		KUNIT_EXPECT_EQ(test, flush(far->pair, 0, 1), 0);
+		rdm_expect_error(test, end, 1, ECANCELED);
+		rdm_expect_nothing(test, end);
+		KUNIT_EXPECT_EQ(test, flush(far->pair, 0, 2), 0);
+		rdm_expect_error(test, end, 2, ECANCELED);
+		c.key = 0;
+		KUNIT_EXPECT_EQ(test, far_do(far, &c, 3), 0);
+		rdm_run(far->pair);
+		rdm_expect(test, end, 3, 8);
+	}
+	rdm_expect_whole(test, far->pair);
+	expect_no_deaths(test, far->pair);
+}
+
 /* --- completions --- */
 
 static void expect_flags(struct kunit *test, struct rdm_end *end, long ctx, u64 flags)
@@ -515,7 +669,31 @@ static void as_msg_quiet(struct kunit *test)
 	rdm_expect_nothing(test, end);
 }
 
-/* Options of endpoints that aren't enabled yet. */
+/* A read or write has no tag in its completion, and is what it was. */
+static void as_msg_far(struct kunit *test)
+{
+	struct far *far = far_new(test, &(struct rdm_opts) { .as_msg = true });
+	struct far_call c;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(far_whats); i++) {
+		c = (struct far_call) { .what = far_whats[i], .len = 8, .tag = 77 };
+		KUNIT_EXPECT_EQ(test, far_do(far, &c, 1), 0);
+		rdm_run(far->pair);
+		expect_flags(test, &far->pair->end[0], 1, far_whats[i]);
+		c.flags = FI_FENCE;
+		KUNIT_EXPECT_EQ(test, far_do(far, &(struct far_call) {
+			.what = FI_RMA | FI_WRITE, .len = 8, .tag = 78,
+		}, 2), 0);
+		KUNIT_EXPECT_EQ(test, far_do(far, &c, 3), 0);
+		KUNIT_EXPECT_EQ(test, flush(far->pair, 0, 77), 0);
+		expect_error(test, &far->pair->end[0], 3, far_whats[i], ECANCELED);
+		rdm_run(far->pair);
+		expect_flags(test, &far->pair->end[0], 2, FI_RMA | FI_WRITE);
+	}
+	rdm_expect_whole(test, far->pair);
+}
+
 /* A send has taken a credit of its connection, which a cancellation wouldn't give back. */
 static void as_msg_cancel(struct kunit *test)
 {
@@ -535,6 +713,7 @@ static void as_msg_cancel(struct kunit *test)
 	rdm_expect(test, &pair->end[1], 3, 100);
 }
 
+/* Options of endpoints that aren't enabled yet. */
 static void options(struct kunit *test)
 {
 	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts) { .as_msg = true });
@@ -644,10 +823,14 @@ static struct kunit_case rdm_tag_cases[] = {
 	KUNIT_CASE(tag_ended),
 	KUNIT_CASE(tag_unseen),
 	KUNIT_CASE(tag_removed),
+	KUNIT_CASE(far_waiting),
+	KUNIT_CASE(far_begun),
+	KUNIT_CASE(far_unanswered),
 	KUNIT_CASE(as_msg),
 	KUNIT_CASE(as_msg_slow),
 	KUNIT_CASE(as_msg_errors),
 	KUNIT_CASE(as_msg_quiet),
+	KUNIT_CASE(as_msg_far),
 	KUNIT_CASE(as_msg_cancel),
 	KUNIT_CASE(options),
 	KUNIT_CASE(tag_recv),

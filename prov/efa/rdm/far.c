@@ -196,8 +196,16 @@ const struct kefa_pkt_ops kefa_readrsp_ops = {
 
 /* --- the time limit --- */
 
-/* Return: whether an operation waits for its peer, and not for the device. */
-static bool kefa_far_waits(const struct kefa_rop *rop)
+/**
+ * kefa_far_waits() - check whether an operation waits for its peer, and not for the device
+ * @rop: the operation
+ *
+ * It can be failed at any time: what the peer sends for it later finds no operation.
+ *
+ * Context: Under kefa_ep.lock.
+ * Return: whether it is a read, write or atomic operation of the ULP that waits.
+ */
+bool kefa_far_waits(const struct kefa_rop *rop)
 {
 	const u32 its_turn = BIT(KEFA_ROP_GRANT) | BIT(KEFA_ROP_ACK) | BIT(KEFA_ROP_DATA_RX);
 

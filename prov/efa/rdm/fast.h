@@ -268,6 +268,22 @@ static inline void kefa_sent_all(struct kefa_rdm *rdm, struct kefa_rop *rop, str
 }
 
 /**
+ * kefa_sent_far() - as kefa_sent_all(), for a read, write or atomic operation
+ * @rdm: the endpoint
+ * @rop: the operation, which ends
+ * @ts: slot of the last work request, in KEFA_TS_FREE, in no list
+ *
+ * The tag of a connection's operation isn't for the completion.
+ *
+ * Context: Under kefa_ep.lock. The report is due.
+ */
+static inline void kefa_sent_far(struct kefa_rdm *rdm, struct kefa_rop *rop, struct kefa_ts *ts)
+{
+	rop->tag = 0;
+	kefa_sent_all(rdm, rop, ts);
+}
+
+/**
  * kefa_rpeer_waits() - check whether something waits for a slot to be sent to a peer
  * @peer: the peer
  *

@@ -298,6 +298,6 @@ bool kefa_atomrsp_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const struct
 	ts = rdm->ts_free;
 	rdm->ts_free = ts->next;
 	rdm->ts_nfree--;
-	kefa_sent_all(rdm, rop, ts);
+	kefa_sent_far(rdm, rop, ts);
 	return true;
 }

@@ -334,7 +334,7 @@ bool kefa_far_sent(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	}
 	kefa_read_slot_over(rdm, ts);
 	if (rop && !--rop->wrs && rop->flags & KEFA_ROP_OVER)
-		kefa_sent_all(rdm, rop, ts);
+		kefa_sent_far(rdm, rop, ts);
 	else
 		kefa_ts_unused(rdm, ts);
 	return kefa_read_slot_todo(rdm, peer);
@@ -452,7 +452,7 @@ static bool kefa_readrsp_arrived(struct kefa_rdm *rdm, struct kefa_rs *rs, const
 	ts = rdm->ts_free;
 	rdm->ts_free = ts->next;
 	rdm->ts_nfree--;
-	kefa_sent_all(rdm, rop, ts);
+	kefa_sent_far(rdm, rop, ts);
 	return true;
 }
 

@@ -139,7 +139,10 @@ static noinline bool kefa_part_over(struct kefa_rdm *rdm, struct kefa_rop *rop, 
 {
 	kefa_dma_unmap(rdm->ep.dma, rop->dma, rop->total, DMA_TO_DEVICE);
 	rop->mapped = false;
-	kefa_sent_all(rdm, rop, ts);
+	if (unlikely(rop->more & KEFA_ROP_FAR))
+		kefa_sent_far(rdm, rop, ts);
+	else
+		kefa_sent_all(rdm, rop, ts);
 	return true;
 }
 

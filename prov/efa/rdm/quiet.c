@@ -4,8 +4,9 @@
  * back without a gap, so a peer with operations dies. Then this waits until the device is done with
  * them, and has invalidated the memory that the peer could read.
  *
- * Ending the operations with one tag, for connections, which share peers. Here the messages that
- * have their numbers get time to be delivered, and only then their peers die.
+ * Ending the operations with one tag, for connections, which share peers. Here the operations that
+ * have begun get time to be carried out, and only then their peers die. Reads, writes and atomic
+ * operations that the device has sent only wait for an answer: they end without that.
  */
 #include "rdm.h"
 
@@ -178,7 +179,7 @@ static bool kefa_tag_busy(struct kefa_ep *ep, const void *arg)
 	return false;
 }
 
-/* Kill the peers of what is left. */
+/* Kill the peers of what is left, unless the device has none of it. */
 static void kefa_tag_kill(struct kefa_rdm *rdm, u64 tag)
 {
 	struct kefa_held *held = kefa_held_with(rdm, tag);
@@ -189,7 +190,11 @@ static void kefa_tag_kill(struct kefa_rdm *rdm, u64 tag)
 		kefa_rdm_kill(rdm, held->peer, ECANCELED, 0);
 	for (i = 0; i < rdm->rops.size; i++) {
 		rop = &rdm->rops.ops[i];
-		if (kefa_rop_has(rop, tag) && kefa_rop_uses(rop))
+		if (!kefa_rop_has(rop, tag) || !kefa_rop_uses(rop))
+			continue;
+		if (kefa_far_waits(rop))
+			kefa_rop_fail(rdm, rop, ECANCELED, 0);
+		else
 			kefa_rdm_kill(rdm, rop->peer, ECANCELED, 0);
 	}
 	for (i = 0; i < rdm->nts; i++)

@@ -609,6 +609,7 @@ u32 kefa_far_window(const struct kefa_rdm *rdm, u64 total);
 void kefa_rtw_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop, struct kefa_pkt *pkt);
 void kefa_rtr_fill(const struct kefa_rdm *rdm, const struct kefa_rop *rop, struct kefa_pkt *pkt);
 void kefa_far_data(struct kefa_rdm *rdm, const struct kefa_pkt *pkt, struct kefa_rop *rop);
+bool kefa_far_waits(const struct kefa_rop *rop);
 void kefa_far_check_time(struct kefa_rdm *rdm);
 
 /* rdma.c */

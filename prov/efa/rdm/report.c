@@ -142,8 +142,11 @@ static noinline void kefa_rdm_tell_tx_how(struct kefa_side *side, const struct k
 		.src_addr	= kefa_rpeer_addr(rop->peer),
 	};
 
-	if (rop->flags & KEFA_ROP_AS_MSG)
+	/* Reads and writes of connections have one as well. */
+	if (rop->flags & KEFA_ROP_AS_MSG) {
 		kefa_as_msg(&e.flags, &e.tag);
+		e.tag = 0;
+	}
 	kefa_rdm_write(side, &e, rop->flags & KEFA_ROP_QUIET, false);
 }
 

@@ -120,7 +120,7 @@ struct kefa_rbuf {
  * @err: positive errno of the first failure
  * @prov: status of the device for the first failure
  * @data: remote CQ data
- * @tag: tag of the message
+ * @tag: tag of the message; with KEFA_ROP_FAR, kofi_req.tag
  * @msg_id: number of the message; with KEFA_ROP_FAR, number of checks of far.c since the call
  * @remote_id: id of the peer's operation
  * @total: length of the message, which may exceed the buffer
@@ -418,11 +418,14 @@ static inline void kefa_as_msg(u64 *flags, u64 *tag)
  * @rop: the operation, also one that is free
  * @tag: the tag
  *
- * Return: whether it is a tagged message with this tag.
+ * Return: whether it is a tagged message, or an operation of the ULP on a peer's memory, with this
+ * tag.
  */
 static inline bool kefa_rop_has(const struct kefa_rop *rop, u64 tag)
 {
-	return rop->state != KEFA_ROP_FREE && rop->cq_flags & FI_TAGGED && rop->tag == tag;
+	const u32 tagged = FI_TAGGED | FI_RMA | FI_ATOMIC;
+
+	return rop->state != KEFA_ROP_FREE && rop->cq_flags & tagged && rop->tag == tag;
 }
 
 #endif /* KEFA_RDM_ROP_H */
