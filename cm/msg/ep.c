@@ -390,6 +390,9 @@ static int kmsg_getopt(struct fid *fid, int level, int optname, void *optval, si
 		{ FI_OPT_RX_SIZE, ep->rx_size },
 		{ FI_OPT_MAX_MSG_SIZE, ep->max_msg_size },
 		{ FI_OPT_INJECT_MSG_SIZE, ep->inject_size },
+		{ FI_OPT_MAX_RMA_SIZE, ep->caps & FI_RMA ? ep->max_msg_size : 0 },
+		{ FI_OPT_INJECT_RMA_SIZE, ep->caps & FI_RMA ? ep->inject_size : 0 },
+		{ FI_OPT_INJECT_ATOMIC_SIZE, ep->caps & FI_ATOMIC ? ep->inject_size : 0 },
 	};
 
 	return kofi_getopt(opts, ARRAY_SIZE(opts), optname, optval, optlen);
@@ -570,9 +573,7 @@ int kmsg_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	struct kmsg_ep *new;
 	int ret;
 
-	if (!info->fabric_attr || !info->domain_attr || info->caps & ~(FI_MSG | FI_SEND | FI_RECV |
-								       FI_LOCAL_COMM |
-								       FI_REMOTE_COMM))
+	if (!info->fabric_attr || !info->domain_attr || info->caps & ~(FI_MSG | KMSG_CAPS))
 		return -EINVAL;
 	new = kzalloc(sizeof(*new), GFP_KERNEL);
 	if (!new)
@@ -585,6 +586,7 @@ int kmsg_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	new->ep_fid.rma = &kofi_req_rma_ops;
 	new->ep_fid.atomic = &kofi_req_atomic_ops;
 	new->ep_fid.req = &kmsg_req_ops;
+	new->caps = kofi_ep_caps(info->caps ?: FI_MSG, KMSG_CAPS);
 	new->domain = domain;
 	new->peer = FI_ADDR_UNSPEC;
 	new->rx_tag = get_random_u64();

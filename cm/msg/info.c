@@ -6,9 +6,6 @@
 #include <net/net_namespace.h>
 #include "msg.h"
 
-/* Capabilities that connections share with their lane. */
-#define KMSG_CAPS	(FI_SEND | FI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM)
-
 /* Capabilities that a lane needs. */
 #define KMSG_LANE_CAPS	(FI_TAGGED | FI_SEND | FI_RECV)
 
@@ -127,17 +124,11 @@ static void kmsg_fill(struct fi_info *info)
 	info->caps = FI_MSG | (info->caps & KMSG_CAPS);
 	info->tx_attr->caps = (FI_MSG | info->tx_attr->caps) & both & ~FI_RECV;
 	info->rx_attr->caps = (FI_MSG | info->rx_attr->caps) & both & ~FI_SEND;
-	info->tx_attr->msg_order = FI_ORDER_SAS;
-	info->rx_attr->msg_order = FI_ORDER_SAS;
 	info->rx_attr->op_flags &= ~FI_MULTI_RECV;
-	info->tx_attr->rma_iov_limit = 0;
 	info->ep_attr->type = FI_EP_MSG;
 	info->ep_attr->protocol = FI_PROTO_KOFI_MSG;
 	info->ep_attr->protocol_version = 1;
 	info->ep_attr->mem_tag_format = 0;
-	info->ep_attr->max_order_raw_size = 0;
-	info->ep_attr->max_order_war_size = 0;
-	info->ep_attr->max_order_waw_size = 0;
 }
 
 /**

@@ -15,6 +15,7 @@ static LIST_HEAD(kmsg_lanes);
 static bool kmsg_lane_serves(const struct kmsg_lane *lane, const struct kmsg_ep *ep)
 {
 	return !READ_ONCE(lane->retired) && lane->domain == ep->domain &&
+	       lane->caps == ep->caps &&
 	       lane->cq[0] == ep->cq[0] && lane->cq[1] == ep->cq[1] &&
 	       lane->flags[0] == ep->flags[0] && lane->flags[1] == ep->flags[1] &&
 	       !memcmp(&lane->tx, ep->info->tx_attr, sizeof(lane->tx)) &&
@@ -22,7 +23,7 @@ static bool kmsg_lane_serves(const struct kmsg_lane *lane, const struct kmsg_ep 
 }
 
 /* The provider's entry for the endpoint, as kmsg_derive() got it, with the ULP's choices. */
-static struct fi_info *kmsg_lane_info(const struct fi_info *msg)
+static struct fi_info *kmsg_lane_info(const struct fi_info *msg, u64 caps)
 {
 	struct fi_info *hints, *info = NULL;
 	int ret;
@@ -31,11 +32,12 @@ static struct fi_info *kmsg_lane_info(const struct fi_info *msg)
 				 msg->domain_attr->name);
 	if (!hints)
 		return ERR_PTR(-ENOMEM);
-	hints->caps = FI_TAGGED | (msg->caps & (FI_SEND | FI_RECV));
+	/* Messages of connections are tagged ones of the lane. */
+	hints->caps = (caps & FI_MSG ? FI_TAGGED : 0) | (caps & ~FI_MSG);
 	hints->mode = msg->mode;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->tx_attr->msg_order = FI_ORDER_SAS;
-	hints->rx_attr->msg_order = FI_ORDER_SAS;
+	hints->tx_attr->msg_order = msg->tx_attr->msg_order | FI_ORDER_SAS;
+	hints->rx_attr->msg_order = msg->rx_attr->msg_order | FI_ORDER_SAS;
 	hints->tx_attr->op_flags = msg->tx_attr->op_flags;
 	hints->tx_attr->size = msg->tx_attr->size;
 	hints->rx_attr->op_flags = msg->rx_attr->op_flags;
@@ -222,9 +224,10 @@ static struct kmsg_lane *kmsg_lane_new(const struct kmsg_ep *ep)
 	lane->domain = ep->domain;
 	memcpy(lane->cq, ep->cq, sizeof(lane->cq));
 	memcpy(lane->flags, ep->flags, sizeof(lane->flags));
+	lane->caps = ep->caps;
 	lane->tx = *ep->info->tx_attr;
 	lane->rx = *ep->info->rx_attr;
-	info = kmsg_lane_info(ep->info);
+	info = kmsg_lane_info(ep->info, ep->caps);
 	if (IS_ERR(info)) {
 		kfree(lane);
 		return ERR_CAST(info);

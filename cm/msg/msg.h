@@ -59,6 +59,11 @@
 #define KMSG_TAG_BITS		6	/* of the number of lists in a table of tags */
 #define KMSG_FLUSH_MS		5000	/* longest wait for operations that can't be canceled */
 
+/* Capabilities that connections share with their lane, besides messages. */
+#define KMSG_CAPS	(FI_SEND | FI_RECV | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | \
+			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | FI_FENCE | \
+			 FI_LOCAL_COMM | FI_REMOTE_COMM)
+
 /**
  * struct kmsg_net - a network namespace
  * @refs: the namespace itself, listeners, links and what will be either
@@ -83,6 +88,7 @@ struct kmsg_net {
  * @domain: the domain
  * @cq: queues, of sends and of receives
  * @flags: flags of fi_ep_bind() for @cq
+ * @caps: capabilities of the connections
  * @tx: attributes
  * @rx: attributes
  * @ep: the endpoint
@@ -100,6 +106,7 @@ struct kmsg_lane {
 	struct fid_domain	*domain;
 	struct fid_cq		*cq[2];
 	u64			flags[2];
+	u64			caps;
 	struct fi_tx_attr	tx;
 	struct fi_rx_attr	rx;
 	struct fid_ep		*ep;
@@ -256,6 +263,7 @@ enum kmsg_room {
  * @ep_fid: the object
  * @domain: its domain
  * @info: entry that it was opened with, until it is enabled: then @lane has the attributes
+ * @caps: from @info, with directions
  * @max_msg_size: from @info
  * @tx_size: from @info
  * @rx_size: from @info
@@ -282,7 +290,7 @@ enum kmsg_room {
  * @step: number of receives that the peer is told of at once
  * @on: the endpoint of @lane
  * @state: the state
- * @posting: number of sends that may have seen the state before its last change
+ * @posting: number of posts other than receives that may have seen the state before its last change
  * @rx_tag: tag of messages to this endpoint
  * @tx_tag: tag of messages to the peer; set before KMSG_CONNECTED
  * @posted: number of receives posted
@@ -294,6 +302,7 @@ struct kmsg_ep {
 	struct fid_ep		ep_fid;
 	struct fid_domain	*domain;
 	struct fi_info		*info;
+	u64			caps;
 	size_t			max_msg_size;
 	u32			tx_size;
 	u32			rx_size;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Posts of connected endpoints, and credits. A post becomes a tagged one on the lane. It takes no
- * lock of the connection. A send is counted while it looks at the state, so that the end can wait
- * for it before it flushes the tag. A receive that was posted meanwhile sees in @tell_at that the
- * end has begun, and has the tag flushed again: nothing of it leaves this machine.
+ * Posts of connected endpoints, and credits. A message becomes a tagged one on the lane; reads,
+ * writes and atomic operations are passed on. A post takes no lock of the connection. A post other
+ * than a receive is counted while it looks at the state, so that the end can wait for it before it
+ * flushes the tag. A receive that was posted meanwhile sees in @tell_at that the end has begun, and
+ * has the tag flushed again: nothing of it leaves this machine.
  *
  * A side sends no more messages than the peer has posted receives. The peer tells of its receives
  * by notes: several at a time as long as the ULP posts many, and at the latest after KMSG_NOTE_MS.
@@ -85,9 +86,14 @@ static __always_inline void kmsg_post_end(struct kmsg_ep *ep)
 	atomic_dec(&ep->posting);
 }
 
-/* Error of a send without a credit. A message that is too long doesn't wait for one. */
+/*
+ * Error of a send without a credit. A message that is too long doesn't wait for one, nor does one
+ * of an endpoint that has no messages.
+ */
 static noinline ssize_t kmsg_starved(const struct kmsg_ep *ep, size_t len)
 {
+	if (~ep->caps & (FI_MSG | FI_SEND))
+		return -EOPNOTSUPP;
 	return len > ep->max_msg_size ? -EMSGSIZE : -EAGAIN;
 }
 
@@ -127,12 +133,33 @@ static ssize_t kmsg_inject(struct fid_ep *ep_fid, const void *buf, size_t len, f
 	return KMSG_SEND(ep, on, len, on->tagged->inject(on, buf, len, ep->peer, ep->tx_tag));
 }
 
+/*
+ * Read, write, or begin an atomic operation. It needs no receive of the peer. The lane finds it by
+ * the tag when the connection ends, together with the messages to the peer.
+ */
+static noinline ssize_t kmsg_far(struct kmsg_ep *ep, struct kofi_req *req)
+{
+	ssize_t ret;
+
+	if (req->what & ~ep->caps)
+		return -EOPNOTSUPP;
+	if (unlikely(!kmsg_send_begin(ep))) {
+		ret = kmsg_no(ep);
+	} else {
+		req->addr = ep->peer;
+		req->tag = ep->tx_tag;
+		ret = ep->on->req->tx(ep->on, req);
+	}
+	kmsg_post_end(ep);
+	return ret;
+}
+
 static ssize_t kmsg_tx(struct fid_ep *ep_fid, struct kofi_req *req)
 {
 	struct kmsg_ep *ep = to_kmsg_ep(ep_fid);
 
-	if (req->what != (FI_MSG | FI_SEND))
-		return -EOPNOTSUPP;
+	if (unlikely(req->what != (FI_MSG | FI_SEND)))
+		return kmsg_far(ep, req);
 	req->what = FI_TAGGED | FI_SEND;
 	req->addr = ep->peer;
 	req->tag = ep->tx_tag;
@@ -208,7 +235,7 @@ const struct kofi_req_ops kmsg_req_ops = {
 };
 
 /**
- * kmsg_posts_wait() - wait for the sends that have seen an earlier state
+ * kmsg_posts_wait() - wait for the posts that have seen an earlier state
  * @ep: the endpoint, whose state has changed so that nothing else is posted
  *
  * Posts don't sleep. A receive is either posted before the call, or finds @ep->tell_at changed.

@@ -234,6 +234,7 @@ static int mirror_find(const char *node, u64 flags, struct fi_info **info)
 
 	if (!hints)
 		return -ENOMEM;
+	hints->caps = FI_MSG;
 	hints->ep_attr->type = FI_EP_MSG;
 	ret = fi_getinfo(FI_VERSION(2, 0), node, "7472", flags, hints, info);
 	fi_freeinfo(hints);

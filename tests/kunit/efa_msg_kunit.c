@@ -78,7 +78,9 @@ static void entry(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, info->fabric_attr->name, FI_EFA_FABRIC);
 	KUNIT_EXPECT_EQ(test, info->ep_attr->protocol, FI_PROTO_KOFI_MSG);
 	KUNIT_EXPECT_EQ(test, info->caps & FI_MSG, FI_MSG);
-	KUNIT_EXPECT_EQ(test, info->caps & (FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV), 0);
+	KUNIT_EXPECT_EQ(test, info->caps & (FI_RMA | FI_ATOMIC | FI_FENCE),
+			FI_RMA | FI_ATOMIC | FI_FENCE);
+	KUNIT_EXPECT_EQ(test, info->caps & (FI_TAGGED | FI_MULTI_RECV), 0);
 	fi_freeinfo(info);
 }
 
@@ -301,6 +303,228 @@ static void late_message(struct kunit *test)
 	msg_quiet(test, s->server.eq);
 }
 
+/* --- reads and writes --- */
+
+/* A region with the server's memory, which is larger afterwards. The caller closes it. */
+static struct fid_mr *region(struct kunit *test, struct msg_scene *s)
+{
+	struct fid_mr *mr = NULL;
+
+	grow(test, &s->client);
+	grow(test, &s->server);
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(s->domain, s->server.buf, MSG_BIG,
+					FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &mr, NULL), 0);
+	return mr;
+}
+
+static void far_done(struct kunit *test, struct msg_end *end, unsigned long ctx, u64 flags,
+		     int err)
+{
+	struct msg_comp comp;
+
+	KUNIT_EXPECT_TRUE(test, kofi_soon(msg_read(end, &comp) > 0));
+	KUNIT_EXPECT_EQ(test, comp.error.err, err);
+	if (err) {
+		KUNIT_EXPECT_EQ(test, (unsigned long)comp.error.op_context, ctx);
+		KUNIT_EXPECT_EQ(test, comp.error.flags, flags);
+		KUNIT_EXPECT_EQ(test, comp.error.tag, 0);
+	} else {
+		KUNIT_EXPECT_EQ(test, (unsigned long)comp.entry.op_context, ctx);
+		KUNIT_EXPECT_EQ(test, comp.entry.flags, flags);
+		KUNIT_EXPECT_EQ(test, comp.entry.tag, 0);
+	}
+}
+
+/* Return: number of completions and errors. */
+static int msg_reads(struct msg_end *end)
+{
+	struct msg_comp comp;
+	int n = 0;
+
+	while (msg_read(end, &comp) > 0)
+		n++;
+	return n;
+}
+
+static void far_len(struct kunit *test, struct msg_scene *s, struct fid_mr *mr, size_t len)
+{
+	const u64 data = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, key = fi_mr_key(mr);
+	struct fid_ep *ep = s->client.ep;
+	struct msg_comp comp;
+
+	efa_fill(s->client.buf, len, len + 1);
+	memset(s->server.buf, 0, len);
+	KUNIT_EXPECT_EQ(test, fi_write(ep, s->client.buf, len, NULL, 0, mr->base_addr, key,
+				       (void *)1), 0);
+	far_done(test, &s->client, 1, FI_RMA | FI_WRITE, 0);
+	/* It is there when a read has seen it: a write may complete before. */
+	memset(s->client.buf, 0, len);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(efa_filled(s->server.buf, len, len + 1)));
+	KUNIT_EXPECT_EQ(test, fi_read(ep, s->client.buf, len, NULL, 0, mr->base_addr, key,
+				      (void *)2), 0);
+	far_done(test, &s->client, 2, FI_RMA | FI_READ, 0);
+	KUNIT_EXPECT_TRUE(test, efa_filled(s->client.buf, len, len + 1));
+	KUNIT_EXPECT_EQ(test, fi_writedata(ep, s->client.buf, len, NULL, 70, 0, mr->base_addr, key,
+					   (void *)3), 0);
+	far_done(test, &s->client, 3, FI_RMA | FI_WRITE | FI_REMOTE_CQ_DATA, 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(msg_read(&s->server, &comp) > 0));
+	KUNIT_EXPECT_NULL(test, comp.entry.op_context);
+	KUNIT_EXPECT_EQ(test, comp.entry.flags, data);
+	KUNIT_EXPECT_EQ(test, comp.entry.data, 70);
+	/* A device doesn't tell the length of its writes. */
+	KUNIT_EXPECT_TRUE(test, comp.entry.len == len || !comp.entry.len);
+}
+
+/* The device reads and writes with kind 0, reads only with 1, and does neither with 2. */
+static void far_device(struct wire *wire, int kind)
+{
+	wire->fake->dev->rdma_write = kind < 1;
+	wire->fake->dev->rdma_read = kind < 2;
+}
+
+/* By the device, and by packets. */
+static void transfers(struct kunit *test)
+{
+	static const size_t lens[] = { 8, 5000, 100000, MSG_BIG };
+	struct fid_mr *mr;
+	struct msg_scene *s;
+	struct wire *wire;
+	int i, kind;
+
+	s = net_scene(test, &wire);
+	for (kind = 0; kind < 3; kind++) {
+		far_device(wire, kind);
+		mr = region(test, s);
+		msg_connect(test, s);
+		for (i = 0; i < ARRAY_SIZE(lens); i++)
+			far_len(test, s, mr, lens[i]);
+		/* Messages and these don't mind each other. */
+		echo(test, s, 100000);
+		MSG_CLOSE(mr);
+		MSG_CLOSE(s->client.ep);
+		MSG_CLOSE(s->server.ep);
+	}
+}
+
+static void fetch(struct kunit *test)
+{
+	struct fid_mr *mr;
+	struct msg_scene *s;
+	struct wire *wire;
+	u64 *here, *there;
+
+	s = connected(test, &wire);
+	mr = region(test, s);
+	here = (u64 *)s->client.buf;
+	there = (u64 *)s->server.buf;
+	here[0] = 5;
+	there[0] = 100;
+	KUNIT_EXPECT_EQ(test, fi_fetch_atomic(s->client.ep, here, 1, NULL, here + 1, NULL, 0,
+					      mr->base_addr, fi_mr_key(mr), FI_UINT64, FI_SUM,
+					      (void *)1), 0);
+	far_done(test, &s->client, 1, FI_ATOMIC | FI_READ, 0);
+	KUNIT_EXPECT_EQ(test, here[1], 100);
+	KUNIT_EXPECT_EQ(test, there[0], 105);
+	MSG_CLOSE(mr);
+}
+
+static ssize_t write_fenced(struct msg_scene *s, const struct fid_mr *mr, long ctx)
+{
+	const struct fi_rma_iov rma = { mr->base_addr, 8, fi_mr_key((struct fid_mr *)mr) };
+	const struct kvec iov = { s->client.buf, 8 };
+	struct fi_msg_rma msg = { .rma_iov = &rma, .rma_iov_count = 1, .context = (void *)ctx };
+
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, 8);
+	return fi_writemsg(s->client.ep, &msg, FI_FENCE);
+}
+
+/* Of those that are outstanding at the end, the ones that the device has are finished. */
+static void closes_kind(struct kunit *test, struct msg_scene *s, struct wire *wire)
+{
+	struct fid_ep *other, *first;
+	struct kofi_thread thread;
+	struct fid_mr *mr;
+
+	mr = region(test, s);
+	msg_connect(test, s);
+	other = s->client.ep;
+	first = s->server.ep;
+	msg_connect(test, s);
+	echo(test, s, 8);
+	swap(other, s->client.ep);
+	WRITE_ONCE(wire->lost, true);
+	KUNIT_EXPECT_EQ(test, fi_read(s->client.ep, s->client.buf, 8, NULL, 0, mr->base_addr,
+				      fi_mr_key(mr), (void *)1), 0);
+	KUNIT_EXPECT_EQ(test, write_fenced(s, mr, 2), 0);
+	kofi_thread_start(test, &thread, close_ep, &s->client.ep->fid);
+	far_done(test, &s->client, 2, FI_RMA | FI_WRITE, ECANCELED);
+	KUNIT_EXPECT_TRUE(test, kofi_thread_runs(&thread, 0));
+	WRITE_ONCE(wire->lost, false);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0);
+	far_done(test, &s->client, 1, FI_RMA | FI_READ, 0);
+	MSG_EXPECT(s->server.eq, FI_SHUTDOWN, first);
+	MSG_CLOSE(first);
+	/* The other connection of the lane goes on. */
+	s->client.ep = other;
+	echo(test, s, 8);
+	far_len(test, s, mr, 8);
+	MSG_CLOSE(mr);
+	MSG_CLOSE(s->client.ep);
+	MSG_CLOSE(s->server.ep);
+}
+
+static void closes_far(struct kunit *test)
+{
+	struct msg_scene *s;
+	struct wire *wire;
+	int kind;
+
+	s = net_scene(test, &wire);
+	for (kind = 0; kind < 3; kind++) {
+		far_device(wire, kind);
+		closes_kind(test, s, wire);
+	}
+}
+
+/* A peer that dies with a read outstanding. */
+static void dies_far(struct kunit *test)
+{
+	struct fid_ep *lane;
+	struct fid_mr *mr;
+	struct msg_scene *s;
+	struct wire *wire;
+
+	s = connected(test, &wire);
+	mr = region(test, s);
+	far_len(test, s, mr, 8);
+	lane = lane_of(wire->fake);
+	WRITE_ONCE(wire->lost, true);
+	KUNIT_EXPECT_EQ(test, fi_read(s->client.ep, s->client.buf, 8, NULL, 0, mr->base_addr,
+				      fi_mr_key(mr), (void *)1), 0);
+	KUNIT_EXPECT_EQ(test, fi_read(s->server.ep, s->client.buf + 8, 8, NULL, 0, mr->base_addr,
+				      fi_mr_key(mr), (void *)2), 0);
+	spin_lock_bh(&to_kefa_ep(lane)->lock);
+	kefa_rdm_kill(to_kefa_rdm(to_kefa_ep(lane)),
+		      kefa_peers_at(&to_kefa_rdm(to_kefa_ep(lane))->peers, 0), EIO, 0);
+	spin_unlock_bh(&to_kefa_ep(lane)->lock);
+	WRITE_ONCE(wire->lost, false);
+	MSG_EXPECT(s->client.eq, FI_SHUTDOWN, s->client.ep);
+	MSG_EXPECT(s->server.eq, FI_SHUTDOWN, s->server.ep);
+	KUNIT_EXPECT_EQ(test, fi_read(s->client.ep, s->client.buf, 8, NULL, 0, mr->base_addr,
+				      fi_mr_key(mr), NULL), -ENOTCONN);
+	MSG_CLOSE(s->client.ep);
+	MSG_CLOSE(s->server.ep);
+	/* Each had one completion. */
+	KUNIT_EXPECT_EQ(test, msg_reads(&s->client), 1);
+	KUNIT_EXPECT_EQ(test, msg_reads(&s->server), 1);
+	MSG_CLOSE(mr);
+	mr = region(test, s);
+	msg_connect(test, s);
+	far_len(test, s, mr, 8);
+	MSG_CLOSE(mr);
+}
+
 static void device_gone(struct kunit *test)
 {
 	struct msg_scene *s;
@@ -324,6 +548,10 @@ static struct kunit_case efa_msg_cases[] = {
 	KUNIT_CASE(reconnects),
 	KUNIT_CASE(closes),
 	KUNIT_CASE(late_message),
+	KUNIT_CASE(transfers),
+	KUNIT_CASE(fetch),
+	KUNIT_CASE(closes_far),
+	KUNIT_CASE(dies_far),
 	KUNIT_CASE(device_gone),
 	{}
 };

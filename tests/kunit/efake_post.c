@@ -358,11 +358,19 @@ static bool wr_move(struct efake *fake, struct efake_wr *wr, u16 slid)
 	struct efake_qp *to = qp_to(fake, wr);
 	struct efake_wr *recv = to ? list_first_entry_or_null(&to->recvs, struct efake_wr, list) :
 				     NULL;
+	const bool imm = wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM;
 	struct kefa_wc wc = { .slid = slid, .src_qpn = wr->qp->ibqp.qp_num };
 	struct kefa_wc sent = { };
 
+	if (imm && to && !recv)
+		return false;
 	if (wr->opcode != IB_WR_SEND) {
 		sent.status = rdma_move(wr) ? 0 : 7;
+		wc.write = imm;
+		wc.has_imm = imm;
+		wc.imm = wr->imm;
+		if (imm && to && !sent.status)
+			wr_done(recv, &wc);
 	} else if (!to) {
 		sent.status = 9;
 	} else if (recv) {

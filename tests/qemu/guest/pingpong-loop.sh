@@ -87,7 +87,9 @@ sed 's/^/# /' "$DIR/client/results"
 check "the results say so" grep -q "^longest .*, connected$" "$DIR/client/results"
 check "a send of 0 bytes, connected" grep -q "^send  *0 " "$DIR/client/results"
 check "a send of the limit, connected" grep -q "^send  *1048576 " "$DIR/client/results"
-check "there is nothing but sends" [ "$(grep -c '^write\|^read' "$DIR/client/results")" = 0 ]
+check "a write of the limit, connected" grep -q "^write  *1048576 " "$DIR/client/results"
+check "a read of the limit, connected" grep -q "^read  *1048576 " "$DIR/client/results"
+check "writes with data, connected" grep -q "^writedata " "$DIR/client/results"
 check "data was checked, connected" [ "$(number client checked)" -gt 0 ]
 check "no byte was wrong, connected" [ "$(number client bad)" = 0 ]
 check "no byte was wrong at the server, connected" [ "$(number server bad)" = 0 ]
