@@ -433,6 +433,7 @@ static void kmsg_ep_free(struct kmsg_ep *ep)
 	if (ep->conn)
 		kmsg_ep_disown(ep->conn);
 	fi_freeinfo(ep->info);
+	kfree(ep->queues);
 	kfree(ep);
 }
 
@@ -460,22 +461,17 @@ static int kmsg_ep_close(struct fid *fid)
 static int kmsg_ep_bind(struct fid *fid, struct fid *bfid, u64 flags)
 {
 	struct kmsg_ep *ep = container_of(fid, struct kmsg_ep, ep_fid.fid);
-	struct fid_cq *cq;
-	int i;
 
 	if (bfid->fclass == FI_CLASS_EQ) {
 		ep->eq = container_of(bfid, struct fid_eq, fid);
 		return 0;
 	}
-	if (bfid->fclass != FI_CLASS_CQ)
+	if (bfid->fclass != FI_CLASS_CQ && bfid->fclass != FI_CLASS_CNTR)
 		return -EOPNOTSUPP;
-	cq = container_of(bfid, struct fid_cq, fid);
-	for (i = 0; i < 2; i++) {
-		if (!(flags & (i ? FI_RECV : FI_TRANSMIT)))
-			continue;
-		ep->cq[i] = cq;
-		ep->flags[i] = flags & FI_SELECTIVE_COMPLETION;
-	}
+	/* Of counters alone. */
+	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) && !(ep->caps & FI_RMA_EVENT))
+		return -EOPNOTSUPP;
+	kmsg_queues_add(ep->queues, bfid, flags);
 	return 0;
 }
 
@@ -493,6 +489,8 @@ static int kmsg_ep_enable(struct kmsg_ep *ep)
 	spin_unlock_bh(&ep->lock);
 	fi_freeinfo(ep->info);
 	ep->info = NULL;
+	kfree(ep->queues);
+	ep->queues = NULL;
 	return 0;
 }
 
@@ -596,7 +594,8 @@ int kmsg_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep
 	kmsg_credit_init(new);
 	INIT_WORK(&new->end, kmsg_end_work);
 	new->info = fi_dupinfo(info);
-	ret = new->info ? 0 : -ENOMEM;
+	new->queues = kzalloc(sizeof(*new->queues), GFP_KERNEL);
+	ret = new->info && new->queues ? 0 : -ENOMEM;
 	ret = ret ?: kmsg_ep_reserve(new) ?: kmsg_ep_attrs(new, info) ?:
 	      kmsg_ep_own(new, info->handle);
 	if (ret)

@@ -12,12 +12,57 @@
 static DEFINE_MUTEX(kmsg_lanes_lock);	/* protects kmsg_lanes */
 static LIST_HEAD(kmsg_lanes);
 
+/* Flags of fi_ep_bind() for kmsg_queues.cntr. */
+static const u64 kmsg_cntr_flags[KMSG_CNTRS] = {
+	FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE,
+};
+
+/**
+ * kmsg_queues_add() - add a queue or counter
+ * @queues: queues and counters of an endpoint
+ * @fid: completion queue or counter
+ * @flags: flags of fi_ep_bind()
+ */
+void kmsg_queues_add(struct kmsg_queues *queues, struct fid *fid, u64 flags)
+{
+	int i;
+
+	for (i = 0; i < KMSG_CNTRS && fid->fclass == FI_CLASS_CNTR; i++)
+		if (flags & kmsg_cntr_flags[i])
+			queues->cntr[i] = container_of(fid, struct fid_cntr, fid);
+	for (i = 0; i < 2 && fid->fclass == FI_CLASS_CQ; i++) {
+		if (!(flags & (i ? FI_RECV : FI_TRANSMIT)))
+			continue;
+		queues->cq[i] = container_of(fid, struct fid_cq, fid);
+		queues->flags[i] = flags & FI_SELECTIVE_COMPLETION;
+	}
+}
+
+/**
+ * kmsg_lane_tell_room() - tell the ULP that a send that was refused may succeed now
+ * @lane: the lane
+ *
+ * Without a queue of sends, the counters tell it, as kofi_side_tell_room() does.
+ *
+ * Context: Process or softirq context.
+ */
+void kmsg_lane_tell_room(const struct kmsg_lane *lane)
+{
+	const struct kmsg_queues *q = &lane->queues;
+	int i;
+
+	if (q->cq[0])
+		kofi_cq_tell_room(container_of(q->cq[0], struct kofi_cq, cq_fid));
+	for (i = 0; i < KMSG_CNTRS && !q->cq[0]; i++)
+		if (q->cntr[i] && kmsg_cntr_flags[i] & (FI_SEND | FI_READ | FI_WRITE))
+			kofi_cntr_tell_room(container_of(q->cntr[i], struct kofi_cntr, cntr_fid));
+}
+
 static bool kmsg_lane_serves(const struct kmsg_lane *lane, const struct kmsg_ep *ep)
 {
 	return !READ_ONCE(lane->retired) && lane->domain == ep->domain &&
 	       lane->caps == ep->caps &&
-	       lane->cq[0] == ep->cq[0] && lane->cq[1] == ep->cq[1] &&
-	       lane->flags[0] == ep->flags[0] && lane->flags[1] == ep->flags[1] &&
+	       !memcmp(&lane->queues, ep->queues, sizeof(lane->queues)) &&
 	       !memcmp(&lane->tx, ep->info->tx_attr, sizeof(lane->tx)) &&
 	       !memcmp(&lane->rx, ep->info->rx_attr, sizeof(lane->rx));
 }
@@ -48,18 +93,28 @@ static struct fi_info *kmsg_lane_info(const struct fi_info *msg, u64 caps)
 	return ret ? ERR_PTR(ret == -ENODATA ? -ENODEV : ret) : info;
 }
 
+static int kmsg_lane_bind_cqs(struct kmsg_lane *lane)
+{
+	const struct kmsg_queues *q = &lane->queues;
+	int i, ret = 0;
+
+	if (q->cq[0] && q->cq[0] == q->cq[1] && q->flags[0] == q->flags[1])
+		return fi_ep_bind(lane->ep, &q->cq[0]->fid, q->flags[0] | FI_TRANSMIT | FI_RECV);
+	for (i = 0; i < 2 && !ret; i++)
+		if (q->cq[i])
+			ret = fi_ep_bind(lane->ep, &q->cq[i]->fid,
+					 q->flags[i] | (i ? FI_RECV : FI_TRANSMIT));
+	return ret;
+}
+
 static int kmsg_lane_bind(struct kmsg_lane *lane)
 {
 	int i, ret;
 
-	ret = fi_ep_bind(lane->ep, &lane->av->fid, 0);
-	if (lane->cq[0] && lane->cq[0] == lane->cq[1] && lane->flags[0] == lane->flags[1])
-		return ret ?: fi_ep_bind(lane->ep, &lane->cq[0]->fid,
-					 lane->flags[0] | FI_TRANSMIT | FI_RECV);
-	for (i = 0; i < 2 && !ret; i++)
-		if (lane->cq[i])
-			ret = fi_ep_bind(lane->ep, &lane->cq[i]->fid,
-					 lane->flags[i] | (i ? FI_RECV : FI_TRANSMIT));
+	ret = fi_ep_bind(lane->ep, &lane->av->fid, 0) ?: kmsg_lane_bind_cqs(lane);
+	for (i = 0; i < KMSG_CNTRS && !ret; i++)
+		if (lane->queues.cntr[i])
+			ret = fi_ep_bind(lane->ep, &lane->queues.cntr[i]->fid, kmsg_cntr_flags[i]);
 	return ret;
 }
 
@@ -222,8 +277,7 @@ static struct kmsg_lane *kmsg_lane_new(const struct kmsg_ep *ep)
 	hash_init(lane->tags);
 	INIT_LIST_HEAD(&lane->eps);
 	lane->domain = ep->domain;
-	memcpy(lane->cq, ep->cq, sizeof(lane->cq));
-	memcpy(lane->flags, ep->flags, sizeof(lane->flags));
+	lane->queues = *ep->queues;
 	lane->caps = ep->caps;
 	lane->tx = *ep->info->tx_attr;
 	lane->rx = *ep->info->rx_attr;

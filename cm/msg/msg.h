@@ -64,6 +64,25 @@
 			 FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT | FI_FENCE | \
 			 FI_LOCAL_COMM | FI_REMOTE_COMM)
 
+#define KMSG_CNTRS	6	/* purposes of counters */
+
+/**
+ * struct kmsg_queues - where the operations of an endpoint complete
+ * @cq: queues, of sends and of receives
+ * @flags: flags of fi_ep_bind() for @cq
+ * @cntr: counters for FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ and FI_REMOTE_WRITE, each
+ *	may be NULL
+ */
+struct kmsg_queues {
+	struct fid_cq	*cq[2];
+	u64		flags[2];
+	struct fid_cntr	*cntr[KMSG_CNTRS];
+};
+
+/* It is compared as a whole. */
+static_assert(sizeof(struct kmsg_queues) == 2 * sizeof(void *) + 2 * sizeof(u64) +
+					    KMSG_CNTRS * sizeof(void *));
+
 /**
  * struct kmsg_net - a network namespace
  * @refs: the namespace itself, listeners, links and what will be either
@@ -86,8 +105,7 @@ struct kmsg_net {
  * @list: in kmsg_lanes, under kmsg_lanes_lock
  * @refs: number of connected endpoints; under kmsg_lanes_lock
  * @domain: the domain
- * @cq: queues, of sends and of receives
- * @flags: flags of fi_ep_bind() for @cq
+ * @queues: queues and counters
  * @caps: capabilities of the connections
  * @tx: attributes
  * @rx: attributes
@@ -104,8 +122,7 @@ struct kmsg_lane {
 	struct list_head	list;
 	unsigned int		refs;
 	struct fid_domain	*domain;
-	struct fid_cq		*cq[2];
-	u64			flags[2];
+	struct kmsg_queues	queues;
 	u64			caps;
 	struct fi_tx_attr	tx;
 	struct fi_rx_attr	rx;
@@ -263,6 +280,7 @@ enum kmsg_room {
  * @ep_fid: the object
  * @domain: its domain
  * @info: entry that it was opened with, until it is enabled: then @lane has the attributes
+ * @queues: queues and counters, also until then
  * @caps: from @info, with directions
  * @max_msg_size: from @info
  * @tx_size: from @info
@@ -270,8 +288,6 @@ enum kmsg_room {
  * @inject_size: from @info
  * @addr_format: from @info
  * @eq: event queue
- * @cq: queues, of sends and of receives
- * @flags: flags of fi_ep_bind() for @cq
  * @lane: set when the endpoint is enabled
  * @conn: the connection; has a session from the beginning if the endpoint was opened for a request,
  *	otherwise from fi_connect() on
@@ -302,6 +318,7 @@ struct kmsg_ep {
 	struct fid_ep		ep_fid;
 	struct fid_domain	*domain;
 	struct fi_info		*info;
+	struct kmsg_queues	*queues;
 	u64			caps;
 	size_t			max_msg_size;
 	u32			tx_size;
@@ -309,8 +326,6 @@ struct kmsg_ep {
 	u32			inject_size;
 	u32			addr_format;
 	struct fid_eq		*eq;
-	struct fid_cq		*cq[2];
-	u64			flags[2];
 	struct kmsg_lane	*lane;
 	struct kmsg_conn	*conn;
 	struct kofi_eq_event	*room[KMSG_ROOMS];
@@ -369,6 +384,7 @@ int kmsg_set_addr(void **addr, size_t *len, const struct sockaddr_storage *from)
 
 /* lane.c */
 
+void kmsg_queues_add(struct kmsg_queues *queues, struct fid *fid, u64 flags);
 struct kmsg_lane *kmsg_lane_get(const struct kmsg_ep *ep);
 void kmsg_lane_put(struct kmsg_lane *lane);
 int kmsg_lane_join(struct kmsg_lane *lane, struct kmsg_ep *ep);
@@ -376,6 +392,7 @@ void kmsg_lane_leave(struct kmsg_lane *lane, struct kmsg_ep *ep);
 void kmsg_lane_stop(struct kmsg_lane *lane);
 void kmsg_lane_add_tag(struct kmsg_lane *lane, struct kmsg_ep *ep);
 void kmsg_lane_end_tag(struct kmsg_lane *lane, struct kmsg_ep *ep);
+void kmsg_lane_tell_room(const struct kmsg_lane *lane);
 
 /* link.c */
 

@@ -41,8 +41,8 @@ static ssize_t kmsg_no(const struct kmsg_ep *ep)
 
 static void kmsg_tell_room(struct kmsg_ep *ep)
 {
-	if (xchg(&ep->starved, false) && ep->cq[0])
-		kofi_cq_tell_room(container_of(ep->cq[0], struct kofi_cq, cq_fid));
+	if (xchg(&ep->starved, false))
+		kmsg_lane_tell_room(ep->lane);
 }
 
 /*

@@ -43,8 +43,8 @@
  * @freeinfo: free a list of @getinfo; usually fi_freeinfo()
  * @fabric: open the fabric named @attr->name
  * @lanes: reliable unconnected endpoints can carry connections: see struct kofi_connector. They
- *	have fi_ops_ep.flush_tag, with its companions, and KOFI_OPT_AS_MSG, and their queues are
- *	&struct kofi_cq
+ *	have fi_ops_ep.flush_tag, with its companions, and KOFI_OPT_AS_MSG, their completion queues
+ *	are &struct kofi_cq, and their counters &struct kofi_cntr
  * @strerror: return the text for an error number of the provider, or NULL for an unknown number;
  *	may be NULL if these numbers are errnos
  *

@@ -487,6 +487,52 @@ static void closes_far(struct kunit *test)
 	}
 }
 
+/* Counters of both sides, with the queues, by the device and by packets. */
+static void counters(struct kunit *test)
+{
+	struct fid_cntr *cntr[3] = {};
+	struct fi_cntr_attr attr = {};
+	struct msg_event event;
+	struct msg_scene *s;
+	struct wire *wire;
+	struct fid_mr *mr;
+	int i, kind;
+
+	s = net_scene(test, &wire);
+	for (kind = 0; kind < 3; kind++) {
+		far_device(wire, kind);
+		mr = region(test, s);
+		for (i = 0; i < ARRAY_SIZE(cntr); i++)
+			KUNIT_ASSERT_EQ(test, fi_cntr_open(s->domain, &attr, &cntr[i], NULL), 0);
+		s->client.ep = msg_ep(test, s, s->info, &s->client);
+		KUNIT_EXPECT_EQ(test, fi_ep_bind(s->client.ep, &cntr[0]->fid, FI_SEND | FI_RECV),
+				0);
+		KUNIT_EXPECT_EQ(test, fi_ep_bind(s->client.ep, &cntr[1]->fid, FI_READ | FI_WRITE),
+				0);
+		KUNIT_ASSERT_EQ(test, fi_connect(s->client.ep, &s->addr, NULL, 0), 0);
+		event = msg_next(test, s->eq);
+		KUNIT_ASSERT_EQ(test, event.what, FI_CONNREQ);
+		s->server.ep = msg_ep(test, s, event.info, &s->server);
+		fi_freeinfo(event.info);
+		KUNIT_EXPECT_EQ(test, fi_ep_bind(s->server.ep, &cntr[2]->fid, FI_REMOTE_READ |
+						 FI_REMOTE_WRITE), 0);
+		KUNIT_ASSERT_EQ(test, fi_accept(s->server.ep, NULL, 0), 0);
+		MSG_EXPECT(s->client.eq, FI_CONNECTED, s->client.ep);
+		MSG_EXPECT(s->server.eq, FI_CONNECTED, s->server.ep);
+		echo(test, s, 8);
+		far_len(test, s, mr, 8);
+		KUNIT_EXPECT_TRUE(test, kofi_soon(fi_cntr_read(cntr[0]) == 2));
+		KUNIT_EXPECT_TRUE(test, kofi_soon(fi_cntr_read(cntr[1]) == 3));
+		/* The device reads and writes without the provider. */
+		KUNIT_EXPECT_TRUE(test, kofi_soon(fi_cntr_read(cntr[2]) >= kind));
+		MSG_CLOSE(s->client.ep);
+		MSG_CLOSE(s->server.ep);
+		for (i = 0; i < ARRAY_SIZE(cntr); i++)
+			MSG_CLOSE(cntr[i]);
+		MSG_CLOSE(mr);
+	}
+}
+
 /* A peer that dies with a read outstanding. */
 static void dies_far(struct kunit *test)
 {
@@ -551,6 +597,7 @@ static struct kunit_case efa_msg_cases[] = {
 	KUNIT_CASE(transfers),
 	KUNIT_CASE(fetch),
 	KUNIT_CASE(closes_far),
+	KUNIT_CASE(counters),
 	KUNIT_CASE(dies_far),
 	KUNIT_CASE(device_gone),
 	{}

@@ -206,9 +206,7 @@ static void rejects_in_handler(struct kunit *test)
 static void bindings(struct kunit *test)
 {
 	struct msg_scene *s = msg_scene(test);
-	struct fi_cntr_attr cntr_attr = {};
 	struct fi_av_attr av_attr = {};
-	struct fid_cntr *cntr = NULL;
 	struct fid_av *av = NULL;
 	struct fid_ep *ep = NULL;
 
@@ -221,10 +219,7 @@ static void bindings(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_connect(ep, &s->addr, NULL, 0), -FI_ENOCQ);
 	KUNIT_EXPECT_EQ(test, fi_av_open(s->domain, &av_attr, &av, NULL), 0);
 	KUNIT_EXPECT_NE(test, fi_ep_bind(ep, &av->fid, 0), 0);
-	KUNIT_EXPECT_EQ(test, fi_cntr_open(s->domain, &cntr_attr, &cntr, NULL), 0);
-	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &cntr->fid, FI_SEND), -EOPNOTSUPP);
 	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &s->client.cq->fid, FI_RECV), 0);
-	MSG_CLOSE(cntr);
 	MSG_CLOSE(av);
 	/* Nothing of this has used the endpoint up. */
 	KUNIT_EXPECT_EQ(test, fi_connect(ep, &s->addr, NULL, 0), 0);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Reads, writes and atomic operations of connections. */
+/* Reads, writes and atomic operations of connections, and counters. */
 #include <linux/sizes.h>
 #include <kofi/atomic.h>
 #include <kofi/rma.h>
+#include "../../cm/msg/msg.h"
 #include "msg_test.h"
 
 #define CTX(n)		((void *)(unsigned long)(n))
@@ -465,6 +466,172 @@ static void races(struct kunit *test)
 	}
 }
 
+/* --- counters --- */
+
+static struct fid_cntr *counter(struct kunit *test, struct msg_scene *s)
+{
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cntr *cntr = NULL;
+
+	KUNIT_ASSERT_EQ(test, fi_cntr_open(s->domain, &attr, &cntr, NULL), 0);
+	return cntr;
+}
+
+static bool counts_to(struct fid_cntr *cntr, u64 n)
+{
+	return kofi_soon(fi_cntr_read(cntr) == n);
+}
+
+/* An endpoint of the client with queues, and a counter. */
+static struct fid_ep *counted(struct kunit *test, struct msg_scene *s, struct fid_cntr *cntr,
+			      u64 flags)
+{
+	struct fid_ep *ep = msg_ep(test, s, s->info, &s->client);
+
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &cntr->fid, flags), 0);
+	return ep;
+}
+
+/* Each purpose has its counter, also for what the peer reads and writes. */
+static void counters(struct kunit *test)
+{
+	static const u64 flags[] = {
+		FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE,
+	};
+	static const u64 client[] = { 3, 1, 2, 1, 0, 1 };
+	struct msg_scene *s = msg_scene(test);
+	struct fid_cntr *cntr[ARRAY_SIZE(flags)];
+	struct fid_mr *mr = NULL;
+	struct fid_ep *ep;
+	u8 *buf = s->client.buf;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, fi_mr_reg(s->domain, s->server.buf, MSG_BUF, REMOTE, 0, 0, 0, &mr,
+					NULL), 0);
+	ep = msg_ep(test, s, s->info, &s->client);
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		cntr[i] = counter(test, s);
+		KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &cntr[i]->fid, flags[i]), 0);
+		KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &cntr[i]->fid, flags[i]), -EBUSY);
+	}
+	meet(test, s, ep);
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, fi_recv(s->server.ep, s->server.buf, 8, NULL, 0, CTX(9)), 0);
+		MSG_SEND(ep, buf, 8, 1);
+		MSG_DONE(&s->server, 9, 0);
+	}
+	KUNIT_EXPECT_EQ(test, fi_recv(ep, buf, 8, NULL, 0, CTX(2)), 0);
+	MSG_SEND(s->server.ep, s->server.buf, 8, 3);
+	KUNIT_EXPECT_EQ(test, fi_read(ep, buf, 8, NULL, AT(mr, 0), CTX(4)), 0);
+	KUNIT_EXPECT_EQ(test, fi_fetch_atomic(ep, buf, 1, NULL, buf + 8, NULL, AT(mr, 0),
+					      FI_UINT64, FI_SUM, CTX(4)), 0);
+	KUNIT_EXPECT_EQ(test, fi_write(ep, buf, 8, NULL, AT(mr, 0), CTX(5)), 0);
+	/* One that fails. */
+	KUNIT_EXPECT_EQ(test, fi_write(ep, buf, 8, NULL, AT(mr, MSG_BUF), CTX(6)), 0);
+	/* Through which connection a peer accesses memory doesn't depend on whose it is. */
+	KUNIT_EXPECT_EQ(test, fi_write(s->server.ep, s->server.buf, 8, NULL, AT(mr, 8), CTX(7)),
+			0);
+	for (i = 0; i < ARRAY_SIZE(flags); i++)
+		KUNIT_EXPECT_TRUE(test, counts_to(cntr[i], client[i]));
+	KUNIT_EXPECT_TRUE(test, kofi_soon(fi_cntr_readerr(cntr[3]) == 1));
+	KUNIT_EXPECT_EQ(test, fi_cntr_readerr(cntr[2]), 0);
+	MSG_CLOSE(s->client.ep);
+	MSG_CLOSE(s->server.ep);
+	for (i = 0; i < ARRAY_SIZE(flags); i++)
+		MSG_CLOSE(cntr[i]);
+	MSG_CLOSE(mr);
+}
+
+/* An endpoint can do without queues. Its counter tells when a send may be tried again. */
+static void only_counters(struct kunit *test)
+{
+	struct msg_scene *s = msg_scene(test);
+	struct fid_cntr *tx = counter(test, s), *rx = counter(test, s);
+	struct fid_ep *ep = NULL;
+	u8 *buf = s->client.buf;
+
+	KUNIT_ASSERT_EQ(test, fi_endpoint(s->domain, s->info, &ep, NULL), 0);
+	s->client.ep = ep;
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &s->client.eq->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &tx->fid, FI_SEND | FI_READ | FI_WRITE), 0);
+	KUNIT_EXPECT_EQ(test, fi_connect(ep, &s->addr, NULL, 0), -FI_ENOCQ);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &rx->fid, FI_RECV), 0);
+	meet(test, s, ep);
+	KUNIT_EXPECT_EQ(test, fi_send(ep, buf, 8, NULL, 0, CTX(1)), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fi_recv(s->server.ep, s->server.buf, 8, NULL, 0, CTX(9)), 0);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(tx, 1, MSG_WAIT_MS), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fi_send(ep, buf, 8, NULL, 0, CTX(1)), 0);
+	/* It may be told once more than it was refused. */
+	KUNIT_EXPECT_TRUE(test, kofi_soon(!fi_cntr_wait(tx, 1, MSG_WAIT_MS)));
+	MSG_DONE(&s->server, 9, 0);
+	KUNIT_EXPECT_EQ(test, fi_recv(ep, buf, 8, NULL, 0, CTX(2)), 0);
+	MSG_SEND(s->server.ep, s->server.buf, 8, 3);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(rx, 1, MSG_WAIT_MS), 0);
+	/* An operation that is outstanding at the end has failed. */
+	KUNIT_EXPECT_EQ(test, fi_recv(ep, buf, 8, NULL, 0, CTX(4)), 0);
+	KUNIT_EXPECT_EQ(test, fi_shutdown(ep, 0), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(fi_cntr_readerr(rx) == 1));
+	MSG_CLOSE(s->client.ep);
+	MSG_CLOSE(tx);
+	MSG_CLOSE(rx);
+}
+
+static const struct kmsg_lane *lane(struct fid_ep *ep)
+{
+	return container_of(ep, struct kmsg_ep, ep_fid)->lane;
+}
+
+/* Connections with the same queues and counters share a lane, and others don't. */
+static void counted_lanes(struct kunit *test)
+{
+	struct msg_scene *s = msg_scene(test);
+	struct fid_mr *mr = region(test, s, REMOTE);
+	struct fid_cntr *cntr[2] = { counter(test, s), counter(test, s) };
+	struct fid_ep *ep[4], *peer[4];
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		ep[i] = i == 3 ? msg_ep(test, s, s->info, &s->client) :
+				 counted(test, s, cntr[i / 2], FI_WRITE);
+		meet(test, s, ep[i]);
+		peer[i] = s->server.ep;
+		KUNIT_EXPECT_EQ(test, fi_write(ep[i], s->client.buf, 8, NULL, AT(mr, 0), CTX(1)),
+				0);
+		MSG_DONE(&s->client, 1, 0);
+	}
+	KUNIT_EXPECT_PTR_EQ(test, lane(ep[0]), lane(ep[1]));
+	KUNIT_EXPECT_PTR_NE(test, lane(ep[1]), lane(ep[2]));
+	KUNIT_EXPECT_PTR_NE(test, lane(ep[0]), lane(ep[3]));
+	KUNIT_EXPECT_PTR_NE(test, lane(ep[2]), lane(ep[3]));
+	KUNIT_EXPECT_PTR_EQ(test, lane(peer[0]), lane(peer[3]));
+	KUNIT_EXPECT_TRUE(test, counts_to(cntr[0], 2));
+	KUNIT_EXPECT_TRUE(test, counts_to(cntr[1], 1));
+	for (i = 0; i < 4; i++) {
+		MSG_CLOSE(ep[i]);
+		MSG_CLOSE(peer[i]);
+	}
+	s->client.ep = NULL;
+	s->server.ep = NULL;
+	MSG_CLOSE(cntr[0]);
+	MSG_CLOSE(cntr[1]);
+}
+
+/* Counters of what peers do need FI_RMA_EVENT. */
+static void counters_refused(struct kunit *test)
+{
+	struct msg_scene *s = msg_scene(test);
+	struct fid_cntr *cntr = counter(test, s);
+	struct fid_ep *ep = ep_with(test, s, FI_MSG | FI_RMA);
+
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &cntr->fid, FI_REMOTE_WRITE), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &cntr->fid, FI_REMOTE_READ | FI_READ), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &cntr->fid, FI_READ), 0);
+	/* The endpoint is as it was. */
+	meet(test, s, ep);
+	MSG_CLOSE(s->client.ep);
+	MSG_CLOSE(cntr);
+}
+
 static struct kunit_case msg_rma_cases[] = {
 	KUNIT_CASE(entries),
 	KUNIT_CASE(options),
@@ -476,6 +643,10 @@ static struct kunit_case msg_rma_cases[] = {
 	KUNIT_CASE(atomics),
 	KUNIT_CASE(ends),
 	KUNIT_CASE(races),
+	KUNIT_CASE(counters),
+	KUNIT_CASE(only_counters),
+	KUNIT_CASE(counted_lanes),
+	KUNIT_CASE(counters_refused),
 	{}
 };
 
