@@ -151,9 +151,9 @@ static bool kofi_match_fits(const struct kofi_match_recv *recv, u64 tag, u64 src
 	       (recv->link.src == FI_ADDR_UNSPEC || recv->link.src == src);
 }
 
-/* Return: the oldest receive that matches, or NULL. */
-static struct kofi_match_recv *kofi_match_find_recv(const struct kofi_match *match, u64 tag,
-						    u64 src, u32 kind)
+/* Return: the oldest receive that matches, or NULL. @wild is set if it has ignored bits. */
+static __always_inline struct kofi_match_recv *
+kofi_match_find_recv(const struct kofi_match *match, u64 tag, u64 src, u32 kind, bool *wild)
 {
 	const u32 hash = kofi_match_hash(match, tag);
 	struct kofi_match_recv *found, *recv;
@@ -171,8 +171,10 @@ static struct kofi_match_recv *kofi_match_find_recv(const struct kofi_match *mat
 	list_for_each_entry(recv, &match->wild, link.same) {
 		if (found && found->seq < recv->seq)
 			break;
-		if (kofi_match_fits(recv, tag, src))
+		if (kofi_match_fits(recv, tag, src)) {
+			*wild = true;
 			return recv;
+		}
 	}
 	return found;
 }
@@ -353,18 +355,19 @@ struct kofi_match_recv *kofi_match_find(struct kofi_match *match, u64 what, fi_a
 					u64 tag)
 {
 	struct kofi_match_recv *recv;
+	bool wild = false;
 
 	lockdep_assert_held(match->lock);
 	recv = kofi_match_find_recv(match, tag, src,
-				    what & FI_TAGGED ? KOFI_MATCH_KIND_TAGGED : 0);
+				    what & FI_TAGGED ? KOFI_MATCH_KIND_TAGGED : 0, &wild);
 	if (!recv || recv->link.multi)
 		return recv;
+	if (unlikely(wild))
+		return kofi_match_take_wild(match, recv);
 	if (likely(list_empty(&recv->link.same)))
 		__hlist_del(&recv->link.bucket);
-	else if (likely(recv->link.bucket.pprev))
-		kofi_match_succeed(&recv->link);
 	else
-		return kofi_match_take_wild(match, recv);
+		kofi_match_succeed(&recv->link);
 	if (recv->link.src != FI_ADDR_UNSPEC)
 		match->directed--;
 	INIT_HLIST_NODE(&recv->link.bucket);

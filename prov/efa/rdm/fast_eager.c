@@ -101,7 +101,9 @@ static __always_inline void kefa_taken_add(struct kofi_cq_batch *batch, void *ar
 				batch->quiet++;
 				continue;
 			}
-			kefa_as_msg(&entry.flags, &entry.tag);
+			/* As kefa_as_msg(): there are only messages here. */
+			entry.flags = (entry.flags & ~FI_TAGGED) | FI_MSG;
+			entry.tag = 0;
 		}
 		kofi_cq_batch_add(batch, &entry,
 				  wants_src ? kefa_rop_src(rdm, rop) : FI_ADDR_NOTAVAIL);
