@@ -274,6 +274,30 @@ class Restore(Case):
                     self.assertEqual(list(self.config.glob("*/*")), [])
                     shutil.rmtree(epochs)
 
+    def test_a_roll_back_that_fails_keeps_epochs_of_exports_that_do_not_exist(self):
+        """Those that exist may be enabled again, and kofiblk-server stop asks them."""
+        uuid = self.wanted["exports"]["disk0"]["uuid"]
+        self.wanted["exports"]["later"] = {"path": "/srv/later", "uuid": uuid}
+        epochs = self.top / "epochs"
+        epochs.mkdir()
+        for name in ("disk0", "off", "later", "away"):
+            (epochs / name).write_text(f"{uuid} 0x00000000000000aa\n")
+        real = tool.write
+
+        def write(value, *path):
+            if path == ("exports", "off", "path"):
+                raise tool.Problem(errno.EIO, "off")
+            if path == ("exports", "disk0", "enable") and value is False:
+                raise tool.Problem(errno.EACCES, "disk0")
+            real(value, *path)
+        with unittest.mock.patch.object(tool, "write", write):
+            status, err = self.restore(self.wanted)
+        self.assertEqual(status, errno.EIO)
+        self.assertIn("disk0; run kofiblk-server stop", err)
+        self.assertEqual(sorted(os.listdir(self.config / "exports")), ["disk0", "off"])
+        self.assertEqual({path.name: path.read_text() for path in epochs.glob("*")},
+                         {name: f"{uuid} 0x00000000000000aa\n" for name in ("later", "away")})
+
     def test_a_secret_that_others_can_read(self):
         (self.top / "secret").chmod(0o644)
         status, err = self.restore(self.wanted)
