@@ -288,19 +288,31 @@ static void writes_for_others(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, current->flags & flags, before);
 }
 
-/* Not all filesystems have holes, although their files have fallocate(). */
+static void opens_with_holes(struct kunit *test, int punch_err, bool has_holes)
+{
+	const struct kofiblk_disk_msg *disk = &scene->store.disk;
+
+	scene->punch_err = punch_err;
+	open_file(test);
+	KUNIT_EXPECT_EQ_MSG(test, disk->discard_max, has_holes ? (u64)KBS_FILE_MAX : 0ULL,
+			    "after %d", punch_err);
+	KUNIT_EXPECT_EQ(test, disk->zeroes_max, has_holes ? (u64)KBS_FILE_MAX : 0ULL);
+	KUNIT_EXPECT_EQ(test, disk->discard_granularity, has_holes ? KOFIBLK_IO_MIN : 0U);
+	fput(scene->store.file);
+	scene->store.file = NULL;
+}
+
+/* Not all files have holes, although their filesystems have fallocate(). */
 static void holes(struct kunit *test)
 {
-	open_file(test);
-	KUNIT_EXPECT_EQ(test, scene->store.disk.discard_max, (u64)KBS_FILE_MAX);
-	KUNIT_EXPECT_EQ(test, scene->store.disk.zeroes_max, (u64)KBS_FILE_MAX);
-	KUNIT_EXPECT_EQ(test, scene->store.disk.discard_granularity, KOFIBLK_IO_MIN);
-	fput(scene->store.file);
-	scene->punch_err = -EOPNOTSUPP;
-	open_file(test);
-	KUNIT_EXPECT_EQ(test, scene->store.disk.discard_max, 0ULL);
-	KUNIT_EXPECT_EQ(test, scene->store.disk.zeroes_max, 0ULL);
-	KUNIT_EXPECT_EQ(test, scene->store.disk.discard_granularity, 0U);
+	static const int never[] = { -EOPNOTSUPP, -ENOSYS, -EPERM, -EACCES, -ETXTBSY };
+	static const int later[] = { 0, -ENOSPC, -ENOMEM, -EIO };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(never); i++)
+		opens_with_holes(test, never[i], false);
+	for (i = 0; i < ARRAY_SIZE(later); i++)
+		opens_with_holes(test, later[i], true);
 }
 
 /* --- a block device --- */

@@ -60,7 +60,24 @@ static u32 kbs_store_direct_block(const struct kbs_store *store)
 	return sb->s_bdev ? bdev_logical_block_size(sb->s_bdev) : KOFIBLK_IO_MIN;
 }
 
-/* Return: whether a file can have holes. Some filesystems have fallocate() without them. */
+/*
+ * Return: whether an error of fallocate() means that there will be no holes. Others may pass, as
+ * -ENOSPC, and a disk whose first session has no discards never gets them.
+ */
+static bool kbs_store_refuses(int err)
+{
+	switch (err) {
+	case -EOPNOTSUPP:	/* some filesystems have fallocate() without holes */
+	case -ENOSYS:
+	case -EPERM:		/* the file is sealed or append-only */
+	case -EACCES:		/* a security module */
+	case -ETXTBSY:		/* a swap file */
+		return true;
+	}
+	return false;
+}
+
+/* Return: whether a file can have holes. */
 static bool kbs_store_has_holes(struct kbs_store *store)
 {
 	struct file *file = store->file;
@@ -68,8 +85,9 @@ static bool kbs_store_has_holes(struct kbs_store *store)
 
 	/* Behind the end there is no data. A read-only file may be writable in a later session. */
 	return file->f_op->fallocate &&
-	       (store->read_only || vfs_fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-						  end, KOFIBLK_IO_MIN) != -EOPNOTSUPP);
+	       (store->read_only ||
+		!kbs_store_refuses(vfs_fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+						 end, KOFIBLK_IO_MIN)));
 }
 
 static void kbs_store_limits_file(struct kbs_store *store)
