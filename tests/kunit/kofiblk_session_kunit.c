@@ -323,6 +323,48 @@ static void heard_over_the_fabric(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->gones, 1U);
 }
 
+/* A client that sets up its end for longer than its keep-alive time-out. */
+static void proves_late(struct kunit *test)
+{
+	struct kbs_squeue *sq = &scene->sqs[1];
+	struct kbs_session *s;
+	unsigned long began;
+
+	scene->keep_alive = 100;
+	sq->proven = false;
+	scene->sqs[0].proven = false;
+	s = live(test);
+	msleep(1000);
+	KUNIT_EXPECT_FALSE(test, kbs_session_stopped(s));
+	began = jiffies;
+	spin_lock_bh(&sq->lock);
+	sq->proven = true;
+	WRITE_ONCE(sq->heard, began);
+	spin_unlock_bh(&sq->lock);
+	/* Then it is silent. */
+	all_gone(test);
+	KUNIT_EXPECT_TRUE(test, time_after(jiffies, began + msecs_to_jiffies(100)));
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, began + msecs_to_jiffies(KBS_PROVE_MS) / 2));
+}
+
+/* A client whose messages don't arrive at all. */
+static void never_proves(struct kunit *test)
+{
+	unsigned long began = jiffies;
+	unsigned int i;
+
+	scene->keep_alive = 100;
+	for (i = 0; i < ARRAY_SIZE(scene->sqs); i++)
+		scene->sqs[i].proven = false;
+	live(test);
+	/* As if it were that long ago. */
+	for (i = 0; i < ARRAY_SIZE(scene->sqs); i++)
+		WRITE_ONCE(scene->sqs[i].heard, began - msecs_to_jiffies(KBS_PROVE_MS));
+	all_gone(test);
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, began + msecs_to_jiffies(KBS_PROVE_MS) / 2));
+	KUNIT_EXPECT_EQ(test, scene->gones, 1U);
+}
+
 /* Return: the cause that the log names for the end of a session that is live. */
 static const char *cause(struct kunit *test, int end, bool violated)
 {
@@ -380,11 +422,17 @@ static void exposed(struct kunit *test)
 
 static int session_init(struct kunit *test)
 {
+	unsigned int i;
+
 	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, scene);
 	scene->port.conf.enabled = true;
 	scene->export.conf.enabled = true;
 	scene->keep_alive = 60000;
+	for (i = 0; i < ARRAY_SIZE(scene->sqs); i++) {
+		spin_lock_init(&scene->sqs[i].lock);
+		scene->sqs[i].proven = true;
+	}
 	scene->port.max_sessions = 4;
 	scene->port.max_client_sessions = 4;
 	return 0;
@@ -406,6 +454,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(no_thread),
 	KUNIT_CASE(stopped_before_it_starts),
 	KUNIT_CASE(heard_over_the_fabric),
+	KUNIT_CASE(proves_late),
+	KUNIT_CASE(never_proves),
 	KUNIT_CASE(causes),
 	KUNIT_CASE(exposed),
 	{}

@@ -13,6 +13,7 @@
 #include "srv_trace.h"
 
 #define KBS_TAKE_S	30	/* time-out for a client to take replies and data */
+#define KBS_PROVE_MS	30000U	/* least time-out for the first PROVE */
 /*
  * Time-outs of operations after the end of a session: of a device that completes nothing, and of a
  * client that doesn't answer a device which works with others.
@@ -188,6 +189,38 @@ static unsigned long kbs_session_heard(const struct kbs_session *s)
 	return last;
 }
 
+/*
+ * Return: whether PROVE has come on any queue. kbs_ping() notes its time under the same lock, so
+ * kbs_session_heard() returns that or a later one afterwards.
+ */
+static bool kbs_session_proven(struct kbs_session *s)
+{
+	bool proven = false;
+	u16 i;
+
+	for (i = 0; i < s->nqueues && !proven; i++) {
+		spin_lock_bh(&s->queues[i].lock);
+		proven = s->queues[i].proven;
+		spin_unlock_bh(&s->queues[i].lock);
+	}
+	return proven;
+}
+
+/*
+ * Return: why the session of a client that was last @heard then must end, or NULL. Before PROVE the
+ * client inserts addresses and allocates regions, and its device may take a command for each.
+ */
+static const char *kbs_session_silent(const struct kbs_session *s, unsigned long heard, bool proven)
+{
+	const u32 ms = s->limits.keep_alive;
+
+	if (proven && time_after(jiffies, heard + msecs_to_jiffies(ms)))
+		return "no message from the client within its keep-alive time-out";
+	if (time_after(jiffies, heard + msecs_to_jiffies(max(ms, KBS_PROVE_MS))))
+		return "no message from the client over the fabric";
+	return NULL;
+}
+
 static const char *kbs_session_cause(const struct kbs_session *s)
 {
 	if (READ_ONCE(s->violated))
@@ -208,9 +241,10 @@ static const char *kbs_session_cause(const struct kbs_session *s)
 /* Return: why the session must end. */
 static const char *kbs_watch(struct kbs_session *s)
 {
-	const u32 ms = s->limits.keep_alive, tick = clamp(ms / 4, 25U, KBS_WATCH_MS);
+	const u32 tick = clamp(s->limits.keep_alive / 4, 25U, KBS_WATCH_MS);
 	unsigned long heard = kbs_session_heard(s), before;
 	const char *why = NULL;
+	bool proven;
 
 	while (!why) {
 		if (wait_event_idle_timeout(kbs_wait, kbs_session_stopped(s),
@@ -220,13 +254,14 @@ static const char *kbs_watch(struct kbs_session *s)
 		/* It fails until the client has said that it is ready. */
 		if (xchg(&s->resize, 0) && kbs_tell_size(s))
 			WRITE_ONCE(s->resize, 1);
+		/* Before kbs_session_heard(), which then knows when PROVE came. */
+		proven = kbs_session_proven(s);
 		before = heard;
 		heard = kbs_session_heard(s);
 		if (heard != before)
 			kcm_heard(s->cm);
-		if (time_after(jiffies, heard + msecs_to_jiffies(ms)))
-			why = "no message from the client within its keep-alive time-out";
-		else if (kbs_session_untaken(s, KBS_TAKE_S * HZ))
+		why = kbs_session_silent(s, heard, proven);
+		if (!why && kbs_session_untaken(s, KBS_TAKE_S * HZ))
 			why = "the client doesn't take its replies or data";
 	}
 	kbs_session_stop(s, KBS_SESSION_STOPPED);
