@@ -368,3 +368,28 @@ pattern()
 		for (i = 0; i < n * 64; i++) printf "%015d\n", (seed * 7919 + i * 104729) % 999999937
 	}' > "$1"
 }
+
+# --- messages that the peer never gets ---
+
+ORPHANS=/proc/sys/net/ipv4/tcp_orphan_retries
+
+# Without acknowledgement of the last bytes, a socket is FIN-WAIT-1, LAST-ACK or CLOSING.
+tcp_forgot()
+{
+	! awk '$4 ~ /^(04|09|0B)$/ { found = 1 } END { exit !found }' /proc/net/tcp
+}
+
+# network_gone: what this machine sends from now on is lost for good, as when it crashes
+network_gone()
+{
+	echo 1 > $ORPHANS
+	ip link set eth0 down
+}
+
+# TCP would send the last bytes of a closed connection when the network is back.
+network_back()
+{
+	check "what couldn't be sent is given up" wait_for 30 tcp_forgot
+	ip link set eth0 up
+	echo 0 > $ORPHANS
+}

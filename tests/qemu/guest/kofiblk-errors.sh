@@ -314,10 +314,10 @@ late_write_unheard()
 	dd if=/tmp/p of="/dev/$DISK" bs=64k oflag=direct 2> /dev/null &
 	meet write-unheard
 	meet under-way-unheard
-	ip link set eth0 down
+	network_gone
 	check "the disk is removed, without a message to the server" give_up
 	wait $!
-	ip link set eth0 up
+	network_back
 	check "the slow disk is attached again after that" wait_for 60 attach slow client=b
 	dd if="/dev/$DISK" bs=64k count=1 iflag=direct 2> /dev/null | cmp - /tmp/p
 	check "the slow disk has that write's data, too" [ $? = 0 ]

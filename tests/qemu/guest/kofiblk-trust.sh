@@ -136,9 +136,9 @@ server_restarts()
 # unheard_by_client COMMAND...
 unheard_by_client()
 {
-	ip link set eth0 down
+	network_gone
 	"$@"
-	ip link set eth0 up
+	network_back
 }
 
 # restarts ATTRIBUTE=VALUE...: without the epoch, as after a crash
