@@ -54,8 +54,8 @@ struct kofi_cq_reader;
 struct kofi_cq_slot;
 
 /**
- * struct kofi_source - a source of completions: an endpoint that readers poll
- * @list: in kofi_cq.sources; changed under kofi_cq.sources_lock
+ * struct kofi_source - a source of completions: an endpoint, or what else readers poll
+ * @list: in kofi_cq.sources, for an endpoint; changed under kofi_cq.sources_lock
  * @poll: write the completions that the device has, and return whether there were any.
  *	Called in process context, under RCU, by several readers concurrently. Must not wait
  *	for a lock unless the argument last is true. With last, the reader sleeps if there
@@ -123,10 +123,13 @@ struct kofi_cq_waiter {
  * @credits: number of entries that posts may still reserve
  * @reserve: number of entries left for unsolicited completions
  * @waiters: list of struct kofi_cq_waiter, which found @reserve empty; under @lock
- * @sources_lock: protects @nsources and changes of @sources, which readers walk under RCU.
- *	Taken in process context
- * @sources: list of struct kofi_source, the sources of completions
- * @nsources: number of sources; written under @sources_lock
+ * @sources_lock: protects @nsources, @nshared and changes of @sources, which readers walk under
+ *	RCU. Taken in process context
+ * @sources: list of struct kofi_source, the endpoints
+ * @nsources: number of @sources; written under @sources_lock
+ * @busy: number of outstanding operations of @shared, or a constant 0: see kofi_cq_share()
+ * @shared: a source that several completion queues have in common
+ * @nshared: number of uses of @shared; under @sources_lock
  * @sleepers: number of readers that sleep or are about to
  * @poked: a sleeping reader must poll the sources
  * @spin_ns: time in nanoseconds for which a reader polls before it sleeps
@@ -152,9 +155,12 @@ struct kofi_cq {
 	atomic_t		credits;
 	atomic_t		reserve;
 	struct list_head	waiters;
-	spinlock_t		sources_lock;	/* protects changes of sources, nsources */
+	spinlock_t		sources_lock;	/* protects changes of sources to nshared */
 	struct list_head	sources;
 	unsigned int		nsources;
+	const u32		*busy;
+	struct kofi_source	*shared;
+	unsigned int		nshared;
 	atomic_t		sleepers;
 	bool			poked;
 	u32			spin_ns;
@@ -192,6 +198,8 @@ void kofi_cq_check_recvs(const struct kofi_cq *tx, const struct kofi_cq *rx,
 int kofi_cq_want(struct kofi_cq *cq);
 void kofi_cq_tell_room(struct kofi_cq *cq);
 bool kofi_cq_poke(struct kofi_cq *cq);
+bool kofi_cq_share(struct kofi_cq *cq, struct kofi_source *source, const u32 *busy);
+bool kofi_cq_unshare(struct kofi_cq *cq);
 
 /**
  * struct kofi_cq_slot - a completion in the ring

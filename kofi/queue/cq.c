@@ -135,6 +135,11 @@ static ssize_t kofi_cq_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
 			n = kofi_cq_poll(cq, buf, count, src_addr);
 			if (n)
 				return n;
+		} else if (in_serving_softirq() && READ_ONCE(cq->notifier.runner) != current &&
+			   kofi_cq_shared_busy(cq)) {
+			n = kofi_cq_poll_shared(cq, buf, count, src_addr);
+			if (n)
+				return n;
 		}
 		/* If the queue has a handler, continue below and arm it under the lock. */
 		if (!cq->attr.handler && READ_ONCE(cq->head) == READ_ONCE(cq->tail))
@@ -454,6 +459,7 @@ int kofi_cq_init(struct kofi_cq *cq, struct fi_cq_attr *attr,
 	INIT_LIST_HEAD(&cq->waiters);
 	spin_lock_init(&cq->sources_lock);
 	INIT_LIST_HEAD(&cq->sources);
+	cq->busy = &kofi_never_busy;
 	kofi_notifier_init(&cq->notifier, &cq->lock,
 			   attr->handler ? kofi_cq_call : NULL);
 	cq->cq_fid.fid.wait = &cq->notifier.wait;
@@ -470,7 +476,7 @@ EXPORT_SYMBOL_NS_GPL(kofi_cq_init, KOFI_PROVIDER);
 void kofi_cq_fini(struct kofi_cq *cq)
 {
 	/* Endpoints pin their queues, and remove their sources before they are closed. */
-	WARN_ON_ONCE(!list_empty(&cq->sources));
+	WARN_ON_ONCE(!list_empty(&cq->sources) || cq->nshared);
 	kofi_notifier_fini(&cq->notifier);
 	for (; cq->head != cq->tail; cq->head++)
 		if (cq->ring[cq->head & cq->mask].entry.err)

@@ -100,7 +100,24 @@ kofi_cq_reader_init(struct kofi_cq *cq, void *buf, size_t count, fi_addr_t *src_
 
 /* source.c */
 
+extern const u32 kofi_never_busy;
+
 size_t kofi_cq_poll(struct kofi_cq *cq, void *buf, size_t count, fi_addr_t *src_addr);
+
+/**
+ * kofi_cq_shared_busy() - check whether the shared source has outstanding operations
+ * @cq: the completion queue
+ *
+ * Context: Any.
+ * Return: whether it has.
+ */
+static __always_inline bool kofi_cq_shared_busy(const struct kofi_cq *cq)
+{
+	/* Pairs with kofi_cq_share(). */
+	return READ_ONCE(*smp_load_acquire(&cq->busy));
+}
+
+size_t kofi_cq_poll_shared(struct kofi_cq *cq, void *buf, size_t count, fi_addr_t *src_addr);
 bool kofi_cq_poll_last(struct kofi_cq *cq, bool always);
 /* Shortest time to poll: polling for less costs little more than reading the clock. */
 #define KOFI_SPIN_LEAST_NS	2000

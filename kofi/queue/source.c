@@ -16,6 +16,9 @@
 /* Of more sources most are idle, so that polling all of them costs more than events. */
 #define KOFI_SOURCES_MAX	4
 
+/* For kofi_cq.busy. */
+const u32 kofi_never_busy;
+
 static bool kofi_cq_walk(struct kofi_cq *cq, bool last, struct kofi_cq_reader *reader)
 {
 	struct kofi_source *source;
@@ -29,25 +32,59 @@ static bool kofi_cq_walk(struct kofi_cq *cq, bool last, struct kofi_cq_reader *r
 }
 
 /**
+ * kofi_cq_poll_shared() - kofi_cq_poll() that polls the shared source as well
+ * @cq: the completion queue, with a shared source
+ * @buf: buffer of the reader
+ * @count: number of completions that fit into @buf
+ * @src_addr: the reader's buffer for senders, or NULL
+ *
+ * A function of its own, so that other readers don't pay for it. In softirq context it polls only
+ * the shared source: endpoints report completions to such a reader by events.
+ *
+ * Context: Process or softirq context.
+ * Return: number of completions that the reader was given.
+ */
+noinline size_t kofi_cq_poll_shared(struct kofi_cq *cq, void *buf, size_t count,
+				    fi_addr_t *src_addr)
+{
+	struct kofi_cq_reader reader = kofi_cq_reader_init(cq, buf, count, src_addr);
+
+	cq->shared->poll(cq->shared->arg, false, &reader);
+	if (in_task() && READ_ONCE(cq->nsources) <= KOFI_SOURCES_MAX)
+		kofi_cq_walk(cq, false, &reader);
+	kofi_cq_unreserve_some(cq, count - reader.room);
+	return count - reader.room;
+}
+
+static __always_inline size_t kofi_cq_poll_endpoints(struct kofi_cq *cq, void *buf, size_t count,
+						     fi_addr_t *src_addr)
+{
+	struct kofi_cq_reader reader = kofi_cq_reader_init(cq, buf, count, src_addr);
+
+	if (READ_ONCE(cq->nsources) <= KOFI_SOURCES_MAX)
+		kofi_cq_walk(cq, false, &reader);
+	count -= reader.room;
+	kofi_cq_unreserve_some(cq, count);
+	return count;
+}
+
+/**
  * kofi_cq_poll() - make the sources of a completion queue write or give their completions
  * @cq: the completion queue
  * @buf: buffer of the reader, unused if @count is 0
  * @count: number of completions that fit into @buf
  * @src_addr: the reader's buffer for senders, or NULL
  *
- * Does nothing if there are more than KOFI_SOURCES_MAX sources.
+ * Endpoints aren't polled if there are more than KOFI_SOURCES_MAX of them.
  *
  * Context: Process context, atomic or not.
  * Return: number of completions that the reader was given.
  */
 size_t kofi_cq_poll(struct kofi_cq *cq, void *buf, size_t count, fi_addr_t *src_addr)
 {
-	struct kofi_cq_reader reader = kofi_cq_reader_init(cq, buf, count, src_addr);
-
-	if (READ_ONCE(cq->nsources) <= KOFI_SOURCES_MAX)
-		kofi_cq_walk(cq, false, &reader);
-	kofi_cq_unreserve_some(cq, count - reader.room);
-	return count - reader.room;
+	if (unlikely(kofi_cq_shared_busy(cq)))
+		return kofi_cq_poll_shared(cq, buf, count, src_addr);
+	return kofi_cq_poll_endpoints(cq, buf, count, src_addr);
 }
 
 /**
@@ -139,6 +176,55 @@ bool kofi_cq_poke(struct kofi_cq *cq)
 	return true;
 }
 EXPORT_SYMBOL_NS_GPL(kofi_cq_poke, KOFI_PROVIDER);
+
+/**
+ * kofi_cq_share() - have readers poll a source that several completion queues have in common
+ * @cq: the completion queue
+ * @source: the source, the same in each call for @cq. Valid until @cq is closed
+ * @busy: its number of outstanding operations, which readers read without a lock. Valid as @source
+ *
+ * The source's poll is called in softirq context as well, and without RCU; never with last. Readers
+ * don't call it while nothing is outstanding, but they do however many endpoints the queue has. A
+ * reader that sleeps doesn't rely on it: the source calls kofi_cq_notify().
+ *
+ * Context: Process context.
+ * Return: whether this is the only use of the source by @cq.
+ */
+bool kofi_cq_share(struct kofi_cq *cq, struct kofi_source *source, const u32 *busy)
+{
+	bool first;
+
+	spin_lock(&cq->sources_lock);
+	first = !cq->nshared++;
+	cq->shared = source;
+	/* Pairs with kofi_cq_shared_busy(), after which readers use the source. */
+	smp_store_release(&cq->busy, busy);
+	spin_unlock(&cq->sources_lock);
+	return first;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_share, KOFI_PROVIDER);
+
+/**
+ * kofi_cq_unshare() - undo one kofi_cq_share()
+ * @cq: the completion queue
+ *
+ * Readers may be polling the source until @cq is closed.
+ *
+ * Context: Process context.
+ * Return: whether it was the last use.
+ */
+bool kofi_cq_unshare(struct kofi_cq *cq)
+{
+	bool last;
+
+	spin_lock(&cq->sources_lock);
+	last = !--cq->nshared;
+	if (last)
+		WRITE_ONCE(cq->busy, &kofi_never_busy);
+	spin_unlock(&cq->sources_lock);
+	return last;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_unshare, KOFI_PROVIDER);
 
 static void kofi_source_add(struct kofi_cq *cq, struct kofi_source *source)
 {

@@ -191,7 +191,7 @@ static int kefa_mr_try_inval(struct kefa_mr *mr)
 
 	spin_lock_bh(&mrq->lock);
 	if (mr->state == KEFA_MR_VALID) {
-		mr->internal = true;
+		mr->report = KEFA_MR_INTERNAL;
 		ret = kefa_mrq_inval(mr);
 	}
 	spin_unlock_bh(&mrq->lock);
@@ -212,7 +212,7 @@ static int kefa_mr_reg_wait(struct kefa_mr *mr, u64 access)
 	struct kefa_mrq *mrq = &mr->dom->mrq;
 	int ret;
 
-	mr->internal = true;
+	mr->report = KEFA_MR_INTERNAL;
 	for (;;) {
 		spin_lock_bh(&mrq->lock);
 		ret = kefa_mrq_reg(mr, access);
@@ -307,7 +307,7 @@ static void kefa_mr_revoke(struct kefa_mr *mr)
 	mr->fr = NULL;
 	kefa_mr_keep(mr, ret);
 	/* fi_close() doesn't need another region. */
-	if (!mr->internal)
+	if (mr->report != KEFA_MR_INTERNAL)
 		kefa_mr_refill(mr);
 	kefa_mr_revoked(mr, mr->exposed ? EIO : ret ? ENODEV : 0);
 }
@@ -346,7 +346,7 @@ void kefa_mrs_revoke(struct work_struct *work)
 		/* Only this function and removal destroy regions, both under kefa_dev.lock. */
 		if (READ_ONCE(mr->state) == KEFA_MR_REVOKING && kefa_mr_doomed(mr))
 			kefa_mr_revoke(mr);
-		else if ((mr->cq || mr->ep) && !mr->fr && !mr->internal)
+		else if ((mr->cq || mr->ep) && !mr->fr && mr->report != KEFA_MR_INTERNAL)
 			failed |= kefa_mr_refill(mr);
 	}
 	kefa_mrq_replaced(&dom->mrq, failed && !dom->gone);
@@ -362,8 +362,9 @@ static void kefa_mr_release(struct kefa_mr *mr)
 	lockdep_assert_held(&dom->dev->lock);
 	list_del(&mr->list);
 	spin_lock_bh(&mrq->lock);
-	list_del_init(&mr->wanting);
+	kefa_mrq_unwant(mr);
 	spin_unlock_bh(&mrq->lock);
+	kefa_mrq_leave(mr);
 	kefa_mr_unpublish(mr);
 	/* If the device refuses to destroy it, its key isn't given to another region either. */
 	if (mr->fr && mr->retire)
@@ -473,6 +474,25 @@ static int kefa_mr_may_reg(struct kefa_mr *mr, u64 flags)
 	return -ENOMEM;
 }
 
+/* Set how the ULP's request is reported. No reader polls for one that has no completion. */
+static __always_inline void kefa_mr_reports(struct kefa_mr *mr, u64 flags)
+{
+	lockdep_assert_held(&mr->dom->mrq.lock);
+	mr->report = KEFA_MR_TOLD;
+	if (likely(flags & FI_COMPLETION))
+		return;
+	mr->report = KEFA_MR_QUIET;
+	kefa_mrq_await(&mr->dom->mrq);
+}
+
+/* Undo kefa_mr_reports(). */
+static noinline void kefa_mr_not_posted(struct kefa_mr *mr)
+{
+	lockdep_assert_held(&mr->dom->mrq.lock);
+	if (mr->report == KEFA_MR_QUIET)
+		mr->dom->mrq.awaited--;
+}
+
 static __always_inline int kefa_mr_post_mapped(struct kefa_mr *mr,
 					       const struct fi_mr_attr *attr,
 					       u64 flags)
@@ -486,10 +506,11 @@ static __always_inline int kefa_mr_post_mapped(struct kefa_mr *mr,
 	if (mr->ep)
 		return mr->ep->kind->reg(mr, attr->access, flags, attr->context);
 	spin_lock_bh(&mrq->lock);
-	mr->internal = false;
-	mr->flags = flags;
+	kefa_mr_reports(mr, flags);
 	mr->context = attr->context;
 	ret = kefa_mrq_reg(mr, attr->access);
+	if (unlikely(ret))
+		kefa_mr_not_posted(mr);
 	spin_unlock_bh(&mrq->lock);
 	return ret;
 }
@@ -567,10 +588,11 @@ static int kefa_mr_post_inval(struct fid_mr *mr_fid, u64 flags, void *context)
 	} else if (unlikely(mr->state != KEFA_MR_VALID)) {
 		ret = -EINVAL;
 	} else {
-		mr->internal = false;
-		mr->flags = flags;
+		kefa_mr_reports(mr, flags);
 		mr->context = context;
 		ret = kefa_mrq_inval(mr);
+		if (unlikely(ret))
+			kefa_mr_not_posted(mr);
 	}
 	spin_unlock_bh(&mrq->lock);
 	if (unlikely(ret == -EAGAIN))
@@ -636,8 +658,10 @@ static int kefa_mr_attach(struct kefa_mr *mr)
 
 	kefa_dev_lock(dom->dev);
 	ret = kefa_mr_refill(mr);
-	if (!ret)
+	if (!ret) {
+		kefa_mrq_join(mr);
 		list_add_tail(&mr->list, &dom->mrs);
+	}
 	kefa_dev_unlock(dom->dev);
 	return ret;
 }

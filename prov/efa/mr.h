@@ -47,6 +47,18 @@ enum kefa_mr_state {
 };
 
 /**
+ * enum kefa_mr_report - how the end of a region's request is reported
+ * @KEFA_MR_TOLD: by a completion
+ * @KEFA_MR_QUIET: not at all, unless it fails; the request is counted in kefa_mrq.awaited
+ * @KEFA_MR_INTERNAL: not at all: the provider itself posted it
+ */
+enum kefa_mr_report {
+	KEFA_MR_TOLD,
+	KEFA_MR_QUIET,
+	KEFA_MR_INTERNAL,
+};
+
+/**
  * struct kefa_mr - a memory region
  * @mr_fid: the object
  * @dom: domain of the region
@@ -55,6 +67,7 @@ enum kefa_mr_state {
  * @list: in @dom->mrs; under kefa_dev.lock
  * @wanting: in kefa_mrq.wanting; under kefa_mrq.lock
  * @cq: completion queue of registrations, for regions of fi_mr_alloc()
+ * @polled: readers of @cq poll the domain's queue pair; under kefa_dev.lock
  * @fr: the device's region; NULL if peers have no access, or if it was destroyed
  *	and not replaced; changed under kefa_dev.lock
  * @exposed: peers may still reach memory that was registered; changed under kefa_dev.lock
@@ -65,8 +78,7 @@ enum kefa_mr_state {
  * @state: enum kefa_mr_state; under kefa_mr_lock()
  * @err: positive errno of the last completion, or of one that waits in kefa_mrq.late; under
  *	kefa_mr_lock()
- * @internal: the provider itself posted the outstanding request; under kefa_mr_lock()
- * @flags: flags of the outstanding request; under kefa_mr_lock()
+ * @report: enum kefa_mr_report of the outstanding request; under kefa_mr_lock()
  * @context: context of the outstanding request; under kefa_mr_lock()
  * @id: id of the outstanding work request; under kefa_mr_lock()
  * @status: the device's status of a failed invalidation; under kefa_mr_lock()
@@ -100,6 +112,7 @@ struct kefa_mr {
 	struct list_head	list;
 	struct list_head	wanting;
 	struct kofi_cq		*cq;
+	bool			polled;
 	struct kefa_frmr	*fr;
 	bool			exposed;
 	bool			untold;
@@ -108,8 +121,7 @@ struct kefa_mr {
 	struct kefa_op		*op;
 	enum kefa_mr_state	state;
 	int			err;
-	bool			internal;
-	u64			flags;
+	u8			report;
 	void			*context;
 	u64			id;
 	u32			status;

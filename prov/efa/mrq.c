@@ -9,21 +9,6 @@
 #include "mr.h"
 #include "trace.h"
 
-static void kefa_mrq_wake(struct kefa_mrq *mrq)
-{
-	if (wq_has_sleeper(&mrq->room))
-		wake_up_all(&mrq->room);
-}
-
-/* The worker may be in a handler that waits for a task that waits for room: wake that as well. */
-static void kefa_mrq_event(void *arg)
-{
-	struct kefa_mrq *mrq = arg;
-
-	kefa_mrq_wake(mrq);
-	queue_work(kefa_wq, &mrq->work);
-}
-
 /* For each state, the states that may precede it. */
 static const u8 kefa_mr_from[KEFA_MR_STATES] = {
 	[KEFA_MR_IDLE]		= BIT(KEFA_MR_REGISTERING) |
@@ -70,34 +55,58 @@ static struct kefa_mr *kefa_mrq_take(struct kefa_mrq *mrq, u64 id)
 	if (!mr || mr->id != id)
 		return NULL;
 	mrq->busy[slot] = NULL;
-	mrq->free[mrq->nfree++] = slot;
+	/* Readers read it without the lock. */
+	WRITE_ONCE(mrq->nbusy, mrq->nbusy - 1);
+	mrq->free[mrq->nbusy] = slot;
 	return mr;
 }
 
-/*
- * Notify the reader of a completion queue that was written to. The lock must be held, because
- * after it is released regions and queues may be closed, except for queues that are claimed.
- */
-static void kefa_mrq_notify(struct kefa_mrq *mrq)
+/* End a request that has no completion. */
+static noinline void kefa_mr_unreported(struct kefa_mrq *mrq, struct kefa_mr *mr)
 {
-	struct kofi_cq *cq = mrq->untold;
-
 	lockdep_assert_held(&mrq->lock);
-	if (!cq)
+	if (mr->report == KEFA_MR_INTERNAL)
 		return;
-	mrq->untold = NULL;
-	if (!mrq->serving)
-		kofi_cq_notify(cq);
-	else if (kofi_cq_claim(cq))
-		mrq->claimed[mrq->nclaimed++] = cq;
+	mrq->awaited--;
+	kofi_cq_unreserve(mr->cq);
 }
 
-/* Note that a queue was written to, and notify its reader once for several completions. */
-static void kefa_mrq_wrote(struct kefa_mrq *mrq, struct kofi_cq *cq)
+static __always_inline void kefa_mrq_add(struct kofi_cq_batch *batch, void *arg, unsigned int n)
 {
-	if (unlikely(mrq->untold != cq))
-		kefa_mrq_notify(mrq);
-	mrq->untold = cq;
+	const struct kefa_mr_end *end = arg;
+
+	for (; n; n--, end++) {
+		const struct fi_cq_tagged_entry entry = {
+			.op_context	= end->context,
+			.len		= end->len,
+		};
+
+		kofi_cq_batch_add(batch, &entry, FI_ADDR_NOTAVAIL);
+	}
+}
+
+/* Report the requests in kefa_mrq.ended, at least one. */
+static noinline void kefa_mrq_report_ended(struct kefa_mrq *mrq)
+{
+	bool notify = false;
+
+	lockdep_assert_held(&mrq->lock);
+	kofi_cq_report(mrq->ended_cq, mrq->reader, mrq->end - mrq->ended, &notify,
+		       kefa_mrq_add, mrq->ended);
+	mrq->end = mrq->ended;
+	if (notify)
+		kefa_mrq_notify(mrq, mrq->ended_cq);
+}
+
+/*
+ * Report requests that ended, under the lock under which they did: when it is released, their
+ * regions and then their completion queue may be closed.
+ */
+static __always_inline void kefa_mrq_report(struct kefa_mrq *mrq)
+{
+	lockdep_assert_held(&mrq->lock);
+	if (mrq->end != mrq->ended)
+		kefa_mrq_report_ended(mrq);
 }
 
 /*
@@ -106,10 +115,7 @@ static void kefa_mrq_wrote(struct kefa_mrq *mrq, struct kofi_cq *cq)
  */
 static __always_inline void kefa_mr_done(struct kefa_mrq *mrq, struct kefa_mr *mr)
 {
-	const struct fi_cq_tagged_entry entry = {
-		.op_context	= mr->context,
-		.len		= mr->len,
-	};
+	const struct kefa_mr_end ended = { .context = mr->context, .len = mr->len };
 
 	/* The key is invalid, but the device's own reads don't use it. */
 	if (unlikely(mr->state != KEFA_MR_REGISTERING && atomic_read(&mr->reads))) {
@@ -124,14 +130,15 @@ static __always_inline void kefa_mr_done(struct kefa_mrq *mrq, struct kefa_mr *m
 		kefa_mr_unmap(mr);
 		kefa_mr_go(mr, KEFA_MR_IDLE);
 	}
-	if (mr->internal)
+	if (unlikely(mr->report)) {
+		kefa_mr_unreported(mrq, mr);
 		return;
-	if (mr->flags & FI_COMPLETION) {
-		kofi_cq_write(mr->cq, &entry, FI_ADDR_NOTAVAIL);
-		kefa_mrq_wrote(mrq, mr->cq);
-	} else {
-		kofi_cq_unreserve(mr->cq);
 	}
+	if (unlikely(mrq->ended_cq != mr->cq)) {
+		kefa_mrq_report(mrq);
+		mrq->ended_cq = mr->cq;
+	}
+	*mrq->end++ = ended;
 }
 
 /*
@@ -167,10 +174,13 @@ static noinline void kefa_mr_failed(struct kefa_mrq *mrq, struct kefa_mr *mr,
 	mrq->stats.errors++;
 	kefa_mr_unmap(mr);
 	kefa_mr_go(mr, KEFA_MR_IDLE);
-	if (mr->internal)
+	if (mr->report == KEFA_MR_INTERNAL)
 		return;
+	if (mr->report == KEFA_MR_QUIET)
+		mrq->awaited--;
+	kefa_mrq_report(mrq);
 	kofi_cq_write_err(mr->cq, &error);
-	kefa_mrq_wrote(mrq, mr->cq);
+	kefa_mrq_notify(mrq, mr->cq);
 }
 
 static void kefa_mrq_wc(struct kefa_mrq *mrq, const struct ib_wc *ibwc)
@@ -195,7 +205,7 @@ static void kefa_mr_over(struct kefa_mrq *mrq, struct kefa_mr *mr)
 		kefa_mr_failed(mrq, mr, mr->err, mr->status);
 	else
 		kefa_mr_done(mrq, mr);
-	kefa_mrq_notify(mrq);
+	kefa_mrq_report(mrq);
 }
 
 /**
@@ -243,6 +253,35 @@ void kefa_mrq_unread(struct kefa_mr *mr)
 		kefa_mrq_wake(mrq);
 }
 
+/* Events are on while a ULP waits for room, even if it reads another queue than those that do. */
+static void kefa_mrq_want(struct kefa_mrq *mrq, struct kefa_mr *mr)
+{
+	lockdep_assert_held(&mrq->lock);
+	if (!list_empty(&mr->wanting))
+		return;
+	if (list_empty(&mrq->wanting))
+		kefa_mrq_await(mrq);
+	list_add_tail(&mr->wanting, &mrq->wanting);
+}
+
+/**
+ * kefa_mrq_unwant() - undo kefa_mrq_again() and kefa_mrq_want_region()
+ * @mr: the region, whose ULP is notified, or needn't be
+ *
+ * Context: Process or softirq context, under kefa_mrq.lock.
+ */
+void kefa_mrq_unwant(struct kefa_mr *mr)
+{
+	struct kefa_mrq *mrq = &mr->dom->mrq;
+
+	lockdep_assert_held(&mrq->lock);
+	if (list_empty(&mr->wanting))
+		return;
+	list_del_init(&mr->wanting);
+	if (list_empty(&mrq->wanting))
+		mrq->awaited--;
+}
+
 /* Notify all ULPs whose posts were refused, because there may be slots or DMA space. */
 static void kefa_mrq_tell_room(struct kefa_mrq *mrq)
 {
@@ -250,7 +289,7 @@ static void kefa_mrq_tell_room(struct kefa_mrq *mrq)
 
 	lockdep_assert_held(&mrq->lock);
 	list_for_each_entry_safe(mr, next, &mrq->wanting, wanting) {
-		list_del_init(&mr->wanting);
+		kefa_mrq_unwant(mr);
 		kofi_cq_tell_room(mr->cq);
 	}
 }
@@ -277,10 +316,9 @@ void kefa_mrq_again(struct kefa_mr *mr, bool dma)
 	struct kefa_mrq *mrq = &mr->dom->mrq;
 
 	spin_lock_bh(&mrq->lock);
-	if (list_empty(&mr->wanting))
-		list_add_tail(&mr->wanting, &mrq->wanting);
+	kefa_mrq_want(mrq, mr);
 	/* A slot may have been freed meanwhile, and maybe no more completions will come. */
-	if (dma || mrq->nfree)
+	if (dma || mrq->nbusy != mrq->depth)
 		queue_delayed_work(kefa_wq, &mrq->map_retry,
 				   dma ? msecs_to_jiffies(KEFA_MAP_RETRY_MS) : 0);
 	spin_unlock_bh(&mrq->lock);
@@ -298,8 +336,7 @@ void kefa_mrq_want_region(struct kefa_mr *mr)
 
 	spin_lock_bh(&mrq->lock);
 	mrq->stats.again++;
-	if (list_empty(&mr->wanting))
-		list_add_tail(&mr->wanting, &mrq->wanting);
+	kefa_mrq_want(mrq, mr);
 	/* Queued after the ULP is in the list, so that it isn't missed. */
 	queue_work(kefa_cmd_wq, &mrq->revoke);
 	spin_unlock_bh(&mrq->lock);
@@ -323,81 +360,27 @@ void kefa_mrq_replaced(struct kefa_mrq *mrq, bool failed)
 	spin_unlock_bh(&mrq->lock);
 }
 
-static unsigned int kefa_mrq_poll(struct kefa_mrq *mrq)
+/**
+ * kefa_mrq_poll() - poll one batch
+ * @mrq: the queue pair, open
+ *
+ * Context: Process or softirq context, under kefa_mrq.lock. The caller then calls kefa_mrq_wake().
+ * Return: number of completions.
+ */
+unsigned int kefa_mrq_poll(struct kefa_mrq *mrq)
 {
 	unsigned int i, n;
 
 	lockdep_assert_held(&mrq->lock);
 	n = kefa_hw_poll(&mrq->hq, mrq->wcs, KEFA_POLL_BATCH);
+	if (!n)
+		return 0;
 	for (i = 0; i < n; i++)
 		kefa_mrq_wc(mrq, &mrq->wcs[i]);
-	kefa_mrq_notify(mrq);
-	if (unlikely(n && !list_empty(&mrq->wanting)))
+	kefa_mrq_report(mrq);
+	if (unlikely(!list_empty(&mrq->wanting)))
 		kefa_mrq_tell_room(mrq);
 	return n;
-}
-
-/*
- * Poll one batch, and call handlers before the queue is armed: completions that arrive meanwhile
- * need no event. Each batch has at most as many claims as completions. Return: whether there may
- * be more completions; if not, the queue is armed.
- */
-static bool kefa_mrq_serve(struct kefa_mrq *mrq)
-{
-	bool more = false;
-	unsigned int i;
-
-	spin_lock_bh(&mrq->lock);
-	mrq->nclaimed = 0;
-	if (mrq->open) {
-		mrq->serving = true;
-		more = kefa_mrq_poll(mrq);
-		mrq->serving = false;
-		if (!more)
-			more = kefa_hw_arm(&mrq->hq) > 0;
-	}
-	spin_unlock_bh(&mrq->lock);
-	kefa_mrq_wake(mrq);
-	for (i = 0; i < mrq->nclaimed; i++)
-		kofi_cq_notify_claimed(mrq->claimed[i]);
-	return more;
-}
-
-static void kefa_mrq_work(struct work_struct *work)
-{
-	struct kefa_mrq *mrq = container_of(work, struct kefa_mrq, work);
-	bool more = true;
-	int i;
-
-	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH && more; i++)
-		more = kefa_mrq_serve(mrq);
-	/* Queue the work again instead of looping, so that other work of this CPU can run. */
-	if (more)
-		queue_work(kefa_wq, work);
-}
-
-/**
- * kefa_mrq_catch_up() - process all completions for a task that waits
- * @mrq: the queue pair
- *
- * Tasks that wait in kefa_mrq.room do so themselves, so that they needn't wait for handlers that
- * the worker calls.
- *
- * Context: Process or softirq context, under kefa_mrq.lock. The next completion raises an event,
- * which wakes the task.
- */
-void kefa_mrq_catch_up(struct kefa_mrq *mrq)
-{
-	int i;
-
-	lockdep_assert_held(&mrq->lock);
-	if (!mrq->open)
-		return;
-	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH; i++)
-		if (!kefa_mrq_poll(mrq) && kefa_hw_arm(&mrq->hq) <= 0)
-			return;
-	/* Let other tasks take the lock. */
-	queue_work(kefa_wq, &mrq->work);
 }
 
 static void kefa_mrq_look_again(struct kefa_mrq *mrq)
@@ -441,7 +424,7 @@ static void kefa_mrq_watch(struct work_struct *work)
 	/* Poll first, because completions may only be waiting for a delayed worker. */
 	if (mrq->open && kefa_mrq_poll(mrq))
 		queue_work(kefa_wq, &mrq->work);
-	busy = mrq->depth - mrq->nfree;
+	busy = mrq->nbusy;
 	done = mrq->gen - busy;
 	spin_unlock_bh(&mrq->lock);
 	kefa_mrq_wake(mrq);
@@ -471,11 +454,11 @@ static int kefa_mrq_begin(struct kefa_mrq *mrq, struct kefa_mr *mr)
 	lockdep_assert_held(&mrq->lock);
 	if (unlikely(!mrq->open))
 		return -ENODEV;
-	if (unlikely(!mrq->nfree)) {
+	if (unlikely(mrq->nbusy == mrq->depth)) {
 		mrq->stats.again++;
 		return -EAGAIN;
 	}
-	mr->id = (u64)(mrq->gen + 1) << 32 | mrq->free[mrq->nfree - 1];
+	mr->id = (u64)(mrq->gen + 1) << 32 | mrq->free[mrq->nbusy];
 	return 0;
 }
 
@@ -488,7 +471,7 @@ static int kefa_mrq_post(struct kefa_mrq *mrq, struct kefa_mr *mr)
 	if (unlikely(ret))
 		return ret;
 	mrq->gen++;
-	mrq->nfree--;
+	WRITE_ONCE(mrq->nbusy, mrq->nbusy + 1);
 	mrq->busy[lower_32_bits(mr->id)] = mr;
 	return 0;
 }
@@ -506,9 +489,9 @@ int kefa_mrq_room(struct kefa_mrq *mrq)
 	int room;
 
 	spin_lock_bh(&mrq->lock);
-	if (!mrq->nfree)
+	if (mrq->nbusy == mrq->depth)
 		kefa_mrq_catch_up(mrq);
-	room = !mrq->open || mrq->nfree;
+	room = !mrq->open || mrq->nbusy != mrq->depth;
 	spin_unlock_bh(&mrq->lock);
 	return room;
 }
@@ -601,11 +584,11 @@ int kefa_mrq_start(struct kefa_domain *dom)
 		.rnr_retry	= FI_EFA_RNR_INFINITE,
 	};
 	struct kefa_mrq *mrq = &dom->mrq;
-	int ret;
+	int i, ret;
 
 	mrq->depth = attr.tx_depth;
-	for (; mrq->nfree < mrq->depth; mrq->nfree++)
-		mrq->free[mrq->nfree] = mrq->depth - 1 - mrq->nfree;
+	for (i = 0; i < mrq->depth; i++)
+		mrq->free[i] = i;
 	spin_lock_init(&mrq->lock);
 	init_waitqueue_head(&mrq->room);
 	mrq->hq.pd = dom->pd;
@@ -618,13 +601,15 @@ int kefa_mrq_start(struct kefa_domain *dom)
 	INIT_DELAYED_WORK(&mrq->map_retry, kefa_mrq_map_retry);
 	INIT_LIST_HEAD(&mrq->wanting);
 	INIT_LIST_HEAD(&mrq->late);
+	mrq->end = mrq->ended;
+	mrq->source.poll = kefa_mrq_read;
+	mrq->source.arg = mrq;
 	ret = kefa_create_qp(&dom->refused, &mrq->hq, &attr);
 	if (ret)
 		return ret;
 	spin_lock_bh(&mrq->lock);
 	WRITE_ONCE(mrq->open, true);
 	spin_unlock_bh(&mrq->lock);
-	queue_work(kefa_wq, &mrq->work);
 	kefa_mrq_look_again(mrq);
 	return 0;
 }
@@ -673,7 +658,6 @@ void kefa_mrq_fail_all(struct kefa_domain *dom)
 		mr = kefa_mrq_take(mrq, mrq->busy[slot]->id);
 		kefa_mr_failed(mrq, mr, mr->exposed ? EIO : ENODEV, 0);
 	}
-	kefa_mrq_notify(mrq);
 	spin_unlock_bh(&mrq->lock);
 	kefa_mrq_wake(mrq);
 }

@@ -22,23 +22,39 @@ enum {
 };
 
 /**
+ * struct kefa_mr_end - a request that succeeded, and that has a completion
+ * @context: the ULP's context
+ * @len: number of registered bytes
+ */
+struct kefa_mr_end {
+	void	*context;
+	size_t	len;
+};
+
+/**
  * struct kefa_mrq - the queue pair on which a domain registers memory
- * @lock: protects all members but @room, @work, @revoke, @map_retry, @watch, @done and
- *	@looks
+ * @lock: protects all members but @room, @work, @revoke, @map_retry, @watch, @source, @done
+ *	and @looks
  * @hq: the queue pair
  * @open: the queue pair accepts posts
  * @depth: maximum number of outstanding work requests
- * @nfree: number of free slots
- * @free: indices of free slots
+ * @nbusy: number of outstanding work requests, each with a slot; see kofi_cq_share()
+ * @free: indices of free slots, from @nbusy on
  * @busy: by slot, the region whose work request is outstanding, or NULL
  * @gen: number of work requests posted, which distinguishes uses of a slot
  * @wr: the work request that is being posted
  * @wcs: completions being processed
+ * @awaited: number of completion queues whose readers sleep or have a handler, of outstanding
+ *	requests without a completion, and 1 if @wanting isn't empty. If it is 0, only polling
+ *	readers wait, and no events are enabled
+ * @reader: the reader that polls, if it can take completions, see struct kofi_cq_reader
+ * @ended: requests to report in @ended_cq
+ * @end: end of @ended
+ * @ended_cq: completion queue of @ended
  * @wanting: regions whose posts were refused with -EAGAIN and whose ULPs haven't been
  *	notified since
  * @late: regions that were invalidated, or destroyed instead, and whose memory the device still
  *	writes to for peers
- * @untold: a completion queue that was written to and whose reader wasn't notified
  * @serving: the worker polls, and will call handlers
  * @nclaimed: number of @claimed
  * @claimed: completion queues whose handlers the worker must call. Their claims keep them open,
@@ -48,6 +64,7 @@ enum {
  * @revoke: destroys regions whose invalidation failed, and replaces them
  * @map_retry: notifies ULPs some time after a post failed for lack of DMA space
  * @watch: checks whether registrations complete
+ * @source: what readers of completion queues of regions poll
  * @done: number of completions at the last run of @watch; used only by @watch
  * @looks: number of runs of @watch without progress; used only by @watch
  * @stats: counters
@@ -56,16 +73,20 @@ struct kefa_mrq {
 	spinlock_t		lock;	/* protects all members but those listed above */
 	struct kefa_hw_qp	hq;
 	bool			open;
-	u16			depth;
-	u16			nfree;
+	u32			depth;
+	u32			nbusy;
 	u16			free[KEFA_MR_DEPTH];
 	struct kefa_mr		*busy[KEFA_MR_DEPTH];
 	u32			gen;
 	struct kefa_wr		wr;
 	struct ib_wc		wcs[KEFA_POLL_BATCH];
+	u32			awaited;
+	struct kofi_cq_reader	*reader;
+	struct kefa_mr_end	ended[KEFA_POLL_BATCH];
+	struct kefa_mr_end	*end;
+	struct kofi_cq		*ended_cq;
 	struct list_head	wanting;
 	struct list_head	late;
-	struct kofi_cq		*untold;
 	bool			serving;
 	unsigned int		nclaimed;
 	struct kofi_cq		*claimed[KEFA_POLL_BATCH];
@@ -74,6 +95,7 @@ struct kefa_mrq {
 	struct work_struct	revoke;
 	struct delayed_work	map_retry;
 	struct delayed_work	watch;
+	struct kofi_source	source;
 	u32			done;
 	u8			looks;
 	struct kefa_mr_stats {
@@ -99,8 +121,24 @@ int kefa_mrq_reg(struct kefa_mr *mr, u64 access);
 int kefa_mrq_inval(struct kefa_mr *mr);
 void kefa_mrq_revoked(struct kefa_mr *mr, int err);
 void kefa_mrq_unread(struct kefa_mr *mr);
+unsigned int kefa_mrq_poll(struct kefa_mrq *mrq);
+
+/* mrq_serve.c */
+
+void kefa_mrq_event(void *arg);
+void kefa_mrq_work(struct work_struct *work);
+void kefa_mrq_notify(struct kefa_mrq *mrq, struct kofi_cq *cq);
+void kefa_mrq_wake(struct kefa_mrq *mrq);
+void kefa_mrq_await(struct kefa_mrq *mrq);
 void kefa_mrq_catch_up(struct kefa_mrq *mrq);
+bool kefa_mrq_read(void *arg, bool last, struct kofi_cq_reader *reader);
+void kefa_mrq_join(struct kefa_mr *mr);
+void kefa_mrq_leave(struct kefa_mr *mr);
+
+/* mrq.c */
+
 int kefa_mrq_room(struct kefa_mrq *mrq);
+void kefa_mrq_unwant(struct kefa_mr *mr);
 void kefa_mrq_again(struct kefa_mr *mr, bool dma);
 void kefa_mrq_want_region(struct kefa_mr *mr);
 void kefa_mrq_replaced(struct kefa_mrq *mrq, bool failed);

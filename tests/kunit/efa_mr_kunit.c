@@ -499,7 +499,7 @@ static void post_room_told(struct kunit *test)
 	struct kefa_mrq *mrq = &efa_dom(scene)->mrq;
 	struct fid_mr *mr = alloc(test, scene), *other;
 	struct kofi_cq *cq = efa_cq(scene);
-	u16 nfree;
+	u32 nbusy;
 
 	scene->fake->iommu = true;
 	scene->fake->refuse = BIT(EFAKE_DMA_MAP);
@@ -511,13 +511,13 @@ static void post_room_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), 0);
 	efa_expect_done(test, scene, 1);
 	spin_lock_bh(&mrq->lock);
-	nfree = mrq->nfree;
-	mrq->nfree = 0;
+	nbusy = mrq->nbusy;
+	mrq->nbusy = mrq->depth;
 	spin_unlock_bh(&mrq->lock);
 	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, 0), -EAGAIN);
 	KUNIT_EXPECT_FALSE(test, list_empty(&mrq->wanting));
 	spin_lock_bh(&mrq->lock);
-	mrq->nfree = nfree;
+	mrq->nbusy = nbusy;
 	spin_unlock_bh(&mrq->lock);
 	/* The completion of another region. */
 	other = alloc(test, scene);

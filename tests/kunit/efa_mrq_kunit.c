@@ -2,6 +2,7 @@
 /*
  * The domain's queue pair for registrations: its worker calls handlers itself, tasks that wait for
  * registrations don't wait for handlers, and a queue that is being closed waits for its own.
+ * Polling readers get completions without events.
  */
 #include "crew.h"
 #include "efa_scene.h"
@@ -176,11 +177,302 @@ static void mrq_closes(struct kunit *test)
 	}
 }
 
+/* --- readers that poll --- */
+
+static struct fid_mr *mrq_alloc(struct kunit *test, struct efa_scene *scene)
+{
+	const struct fi_mr_alloc_attr attr = {
+		.max_pages = 4, .access = REMOTE, .cq = scene->cq,
+	};
+	struct fid_mr *mr = NULL;
+
+	KUNIT_ASSERT_EQ(test, fi_mr_alloc(scene->domain, &attr, &mr, NULL), 0);
+	return mr;
+}
+
+static unsigned int mrq_events(struct efa_scene *scene)
+{
+	return READ_ONCE(mrq_qp(scene)->events);
+}
+
+static void mrq_polled(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = mrq_alloc(test, scene);
+	struct efa_comp comp;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, mrq_post(scene, mr, FI_COMPLETION), 0);
+		KUNIT_EXPECT_FALSE(test, work_pending(&mrq_of(scene)->work));
+		comp = efa_read(scene);
+		KUNIT_EXPECT_EQ(test, comp.ret, 1);
+		KUNIT_EXPECT_EQ(test, comp.entry.len, PAGE_SIZE);
+		KUNIT_EXPECT_EQ(test, fi_mr_post_inval(mr, FI_COMPLETION, (void *)7L), 0);
+		comp = efa_read(scene);
+		KUNIT_EXPECT_EQ(test, comp.ret, 1);
+		KUNIT_EXPECT_PTR_EQ(test, comp.entry.op_context, (void *)7L);
+		efa_expect_nothing(test, scene);
+	}
+	KUNIT_EXPECT_EQ(test, mrq_events(scene), 0U);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	KUNIT_EXPECT_EQ(test, efa_cq(scene)->nshared, 0U);
+	KUNIT_EXPECT_EQ(test, mrq_of(scene)->awaited, 0U);
+}
+
+/**
+ * struct soft_reader - a reader in softirq context
+ * @tasklet: reads
+ * @scene: whose queue it reads
+ * @comp: what it read
+ */
+struct soft_reader {
+	struct tasklet_struct	tasklet;
+	struct efa_scene	*scene;
+	struct efa_comp		comp;
+};
+
+static void mrq_read_softly(struct tasklet_struct *tasklet)
+{
+	struct soft_reader *reader = container_of(tasklet, struct soft_reader, tasklet);
+
+	reader->comp = efa_read(reader->scene);
+}
+
+/* The same by a reader in softirq context, which doesn't poll endpoints. */
+static void mrq_polled_softly(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct soft_reader reader = { .scene = scene };
+	struct fid_mr *mr = mrq_alloc(test, scene);
+
+	kofi_in_softirq(&reader.tasklet, mrq_read_softly);
+	KUNIT_EXPECT_EQ(test, reader.comp.ret, -EAGAIN);
+	KUNIT_EXPECT_EQ(test, mrq_post(scene, mr, FI_COMPLETION), 0);
+	kofi_in_softirq(&reader.tasklet, mrq_read_softly);
+	KUNIT_EXPECT_EQ(test, reader.comp.ret, 1);
+	KUNIT_EXPECT_EQ(test, reader.comp.entry.len, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, mrq_events(scene), 0U);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+/* A post is refused because of requests that the reader of another queue doesn't poll for. */
+static void mrq_refused(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kefa_mrq *mrq = mrq_of(scene);
+	struct fid_mr *mr = mrq_alloc(test, scene);
+	struct fi_mr_alloc_attr attr = { .max_pages = 4, .access = REMOTE };
+	struct fi_cq_attr cq_attr = { };
+	struct fid_mr *refused;
+	struct fid_cq *cq;
+	u32 nbusy;
+
+	KUNIT_ASSERT_EQ(test, fi_cq_open(scene->domain, &cq_attr, &cq, NULL), 0);
+	attr.cq = cq;
+	KUNIT_ASSERT_EQ(test, fi_mr_alloc(scene->domain, &attr, &refused, NULL), 0);
+	scene->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, mrq_post(scene, mr, FI_COMPLETION), 0);
+	spin_lock_bh(&mrq->lock);
+	nbusy = mrq->nbusy;
+	mrq->nbusy = mrq->depth;
+	spin_unlock_bh(&mrq->lock);
+	KUNIT_EXPECT_EQ(test, mrq_post(scene, refused, FI_COMPLETION), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, mrq->awaited, 1U);
+	spin_lock_bh(&mrq->lock);
+	mrq->nbusy = nbusy;
+	spin_unlock_bh(&mrq->lock);
+	efake_wr_done(efake_sent(mrq_qp(scene), 0), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(container_of(cq, struct kofi_cq,
+								 cq_fid)->room)));
+	KUNIT_EXPECT_EQ(test, mrq->awaited, 0U);
+	KUNIT_EXPECT_EQ(test, efa_read(scene).ret, 1);
+	/* Refused again, and the region is closed before there is room. */
+	KUNIT_EXPECT_EQ(test, fi_mr_post_inval(mr, FI_COMPLETION, (void *)7L), 0);
+	spin_lock_bh(&mrq->lock);
+	nbusy = mrq->nbusy;
+	mrq->nbusy = mrq->depth;
+	spin_unlock_bh(&mrq->lock);
+	KUNIT_EXPECT_EQ(test, mrq_post(scene, refused, FI_COMPLETION), -EAGAIN);
+	spin_lock_bh(&mrq->lock);
+	mrq->nbusy = nbusy;
+	spin_unlock_bh(&mrq->lock);
+	KUNIT_EXPECT_EQ(test, fi_close(&refused->fid), 0);
+	KUNIT_EXPECT_EQ(test, mrq->awaited, 0U);
+	KUNIT_EXPECT_EQ(test, fi_close(&cq->fid), 0);
+	scene->fake->manual_mr = false;
+	efake_wr_done(efake_sent(mrq_qp(scene), 0), 0);
+	efa_expect_done(test, scene, 7);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+/* Readers of a queue with many endpoints don't poll these, but they poll for registrations. */
+static void mrq_polled_for_many(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = mrq_alloc(test, scene);
+	struct fid_ep *eps[5];
+	struct efa_comp comp;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(eps); i++) {
+		KUNIT_ASSERT_EQ(test, fi_endpoint(scene->domain, scene->info, &eps[i], NULL), 0);
+		KUNIT_ASSERT_EQ(test, fi_ep_bind(eps[i], &scene->av->fid, 0), 0);
+		KUNIT_ASSERT_EQ(test, fi_ep_bind(eps[i], &scene->cq->fid,
+						 FI_TRANSMIT | FI_RECV), 0);
+		KUNIT_ASSERT_EQ(test, fi_enable(eps[i]), 0);
+	}
+	KUNIT_EXPECT_EQ(test, mrq_post(scene, mr, FI_COMPLETION), 0);
+	comp = efa_read(scene);
+	KUNIT_EXPECT_EQ(test, comp.ret, 1);
+	KUNIT_EXPECT_EQ(test, mrq_events(scene), 0U);
+	while (i--)
+		EFA_CLOSE(test, eps[i]);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+/* A failed invalidation is noticed by a read, and completes when the region has been destroyed. */
+static void mrq_polled_revoked(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = mrq_alloc(test, scene);
+	struct efa_comp comp;
+
+	KUNIT_EXPECT_EQ(test, mrq_post(scene, mr, FI_COMPLETION), 0);
+	KUNIT_EXPECT_EQ(test, efa_read(scene).ret, 1);
+	scene->fake->status = 2;
+	KUNIT_EXPECT_EQ(test, fi_mr_post_inval(mr, FI_COMPLETION, (void *)7L), 0);
+	scene->fake->status = 0;
+	comp = efa_read(scene);
+	/* On a busy machine the region may have been destroyed by now. */
+	if (comp.ret == -EAGAIN) {
+		efake_settle_all();
+		comp = efa_read(scene);
+	}
+	KUNIT_EXPECT_EQ(test, comp.ret, 1);
+	KUNIT_EXPECT_PTR_EQ(test, comp.entry.op_context, (void *)7L);
+	KUNIT_EXPECT_EQ(test, mrq_of(scene)->stats.revoked, 1);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+/* One who waits without polling gets events, whoever polls beside. */
+static void mrq_polled_and_told(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = mrq_alloc(test, scene);
+	struct told told = { };
+
+	scene->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, mrq_post(scene, mr, FI_COMPLETION), 0);
+	told_open(test, scene, &told);
+	KUNIT_EXPECT_EQ(test, mrq_post(scene, told.mr, FI_COMPLETION), 0);
+	efake_wr_done(efake_sent(mrq_qp(scene), 1), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&told.entered));
+	KUNIT_EXPECT_EQ(test, fi_mr_post_inval(told.mr, FI_COMPLETION, NULL), 0);
+	efake_wr_done(efake_sent(mrq_qp(scene), 0), 0);
+	efake_wr_done(efake_sent(mrq_qp(scene), 0), 0);
+	/* The worker may be faster than this reader; either notifies the handler. */
+	efa_read(scene);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&told.n) == 2));
+	scene->fake->manual_mr = false;
+	told_close(test, &told);
+	KUNIT_EXPECT_EQ(test, mrq_of(scene)->awaited, 0U);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+/* A reader finds completions of a queue with a handler, whose worker is delayed. */
+static void mrq_reader_tells(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = mrq_alloc(test, scene);
+	struct told told = { };
+
+	told_open(test, scene, &told);
+	scene->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, mrq_post(scene, told.mr, FI_COMPLETION), 0);
+	KUNIT_EXPECT_EQ(test, mrq_post(scene, mr, FI_COMPLETION), 0);
+	/* As if the event hadn't come yet. */
+	mrq_qp(scene)->armed = false;
+	efake_wr_done(efake_sent(mrq_qp(scene), 0), 0);
+	efake_wr_done(efake_sent(mrq_qp(scene), 0), 0);
+	KUNIT_EXPECT_EQ(test, efa_read(scene).ret, 1);
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&told.entered));
+	KUNIT_EXPECT_EQ(test, atomic_read(&told.n), 1);
+	scene->fake->manual_mr = false;
+	told_close(test, &told);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+/* A sleeping reader, and a request that is reported to nobody. */
+static void mrq_sleeper(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.wait_obj = FI_WAIT_UNSPEC,
+	});
+	struct fid_mr *mr = mrq_alloc(test, scene);
+	struct fi_cq_data_entry entry;
+
+	KUNIT_EXPECT_EQ(test, mrq_of(scene)->awaited, 1U);
+	KUNIT_EXPECT_EQ(test, mrq_post(scene, mr, FI_COMPLETION), 0);
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(scene->cq, &entry, 1, NULL, KOFI_NEVER_MS), 1);
+	scene->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, fi_mr_post_inval(mr, 0, NULL), 0);
+	KUNIT_EXPECT_EQ(test, mrq_of(scene)->awaited, 2U);
+	efake_wr_done(efake_sent(mrq_qp(scene), 0), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(mrq_of(scene)->awaited) == 1));
+	scene->fake->manual_mr = false;
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+static void mrq_read_on(struct kofi_thread *thread)
+{
+	struct fi_cq_data_entry entry;
+
+	while (!signal_pending(current)) {
+		fi_cq_read(thread->arg, &entry, 1);
+		cond_resched();
+	}
+}
+
+/* Regions come and go, and then the device, while a task reads their queue. */
+static void mrq_read_while_closing(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	const unsigned long start = jiffies;
+	struct kofi_thread thread;
+	struct fid_mr *mr;
+	unsigned int i;
+
+	kofi_thread_start(test, &thread, mrq_read_on, scene->cq);
+	for (i = 0; kofi_hunting(start, 200, i); i++) {
+		mr = mrq_alloc(test, scene);
+		KUNIT_EXPECT_EQ(test, mrq_post(scene, mr, i % 2 ? FI_COMPLETION : 0), 0);
+		KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	}
+	mr = mrq_alloc(test, scene);
+	scene->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, mrq_post(scene, mr, FI_COMPLETION), 0);
+	efake_remove(scene->fake);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	kofi_thread_kill(&thread);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, mrq_of(scene)->awaited, 0U);
+}
+
 static struct kunit_case mrq_cases[] = {
 	KUNIT_CASE(mrq_calls),
 	KUNIT_CASE(mrq_calls_each),
 	KUNIT_CASE(mrq_handler_waits),
 	KUNIT_CASE(mrq_closes),
+	KUNIT_CASE(mrq_polled),
+	KUNIT_CASE(mrq_polled_softly),
+	KUNIT_CASE(mrq_refused),
+	KUNIT_CASE(mrq_polled_for_many),
+	KUNIT_CASE(mrq_polled_revoked),
+	KUNIT_CASE(mrq_polled_and_told),
+	KUNIT_CASE(mrq_reader_tells),
+	KUNIT_CASE(mrq_sleeper),
+	KUNIT_CASE(mrq_read_while_closing),
 	{}
 };
 

@@ -291,7 +291,9 @@ static void poll_missed(struct kunit *test)
 /* The same for the domain's queue pair for registrations. */
 static void poll_missed_by_domain(struct kunit *test)
 {
-	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.wait_obj = FI_WAIT_UNSPEC,
+	});
 	const struct fi_mr_alloc_attr alloc = {
 		.max_pages = 1, .access = FI_REMOTE_READ, .cq = scene->cq,
 	};

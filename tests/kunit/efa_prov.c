@@ -46,6 +46,7 @@
 #include "../../prov/efa/mr_map.c"
 #include "../../prov/efa/mr_pool.c"
 #include "../../prov/efa/mrq.c"
+#include "../../prov/efa/mrq_serve.c"
 #include "../../prov/efa/status.c"
 #include "../../prov/efa/cpus.c"
 #include "../../prov/efa/debugfs.c"

@@ -577,6 +577,9 @@ static void fetch_revoked(struct kunit *test)
 	fake->deny = BIT_ULL(IB_WR_LOCAL_INV);
 	doom(far, &d, 0);
 	fake->deny = 0;
+	/* A read notices the failure. */
+	rdm_expect_nothing(test, &far->pair->end[1]);
+	efake_settle_all();
 	KUNIT_EXPECT_EQ(test, efake_calls(fake, EFAKE_MR_DESTROY), was + 1);
 	rdm_expect_nothing(test, &far->pair->end[1]);
 	/* As for another region. */
@@ -607,6 +610,8 @@ static void fetch_kept(struct kunit *test)
 	fake->refusal = -EINVAL;
 	fake->refuse = BIT(EFAKE_MR_DESTROY);
 	doom(far, &d, 0);
+	rdm_expect_nothing(test, &far->pair->end[1]);
+	efake_settle_all();
 	fake->deny = 0;
 	fake->refuse = 0;
 	/* The end of reads of an earlier registration is noticed late. */

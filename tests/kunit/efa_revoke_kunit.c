@@ -48,7 +48,8 @@ static struct revoked *revoked_make_with(struct kunit *test, u64 flags)
 	struct fi_mr_alloc_attr attr = { .max_pages = 2, .access = REMOTE, .flags = flags };
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
-	r->scene = efa_scene_new(test, NULL);
+	/* A reader that may sleep, so that the worker notices failures without a read. */
+	r->scene = efa_scene_new(test, &(struct efa_opts) { .cq.wait_obj = FI_WAIT_UNSPEC });
 	r->page = alloc_page(GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, r->page);
 	attr.cq = r->scene->cq;
