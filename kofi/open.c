@@ -212,8 +212,10 @@ int fi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr,
 	    attr->wait_obj > FI_WAIT_UNSPEC ||
 	    attr->wait_cond > FI_CQ_COND_THRESHOLD)
 		return -EINVAL;
-	if (attr->flags & ~FI_AFFINITY)
+	if (attr->flags & ~(FI_AFFINITY | FI_CQ_SOFTIRQ))
 		return -FI_EBADFLAGS;
+	if (attr->flags & FI_CQ_SOFTIRQ && !attr->handler)
+		return -EINVAL;
 	return KOFI_DOMAIN_OPEN(domain, cq_open, (domain, attr, &new, context),
 				new, cq, FI_CLASS_CQ, context);
 }

@@ -18,6 +18,9 @@ struct fid_eq;
  * is opened and whenever a read finds it empty (-EAGAIN), so a handler reads until -EAGAIN,
  * or makes sure that another task does. fi_cq_readerr() and fi_eq_readerr() don't arm the
  * queue. A handler may make data calls and read queues, but control calls fail (-EDEADLK).
+ *
+ * A completion queue's handler that doesn't sleep can be called without a worker, in softirq
+ * context: see FI_CQ_SOFTIRQ in struct fi_cq_attr.
  */
 
 /**
@@ -236,7 +239,8 @@ typedef void (*fi_cq_handler_t)(struct fid_cq *cq, void *context);
 /**
  * struct fi_cq_attr - a completion queue to be opened
  * @size: maximum number of outstanding operations and unread completions; 0 for a default
- * @flags: FI_AFFINITY if @signaling_vector is valid, or 0
+ * @flags: FI_AFFINITY if @signaling_vector is valid; FI_CQ_SOFTIRQ if @handler doesn't sleep and
+ *	makes no control call, so that it may be called with softirqs off (kernel only)
  * @format: type of the entries that fi_cq_read() stores
  * @wait_obj: FI_WAIT_UNSPEC to allow fi_cq_sread(), else FI_WAIT_NONE
  * @signaling_vector: CPU that should process completions, a hint

@@ -81,6 +81,7 @@ struct kofi_node;
 #define FI_CLAIM		BIT_ULL(59)	/* fi_trecvmsg() */
 #define FI_DEVICE_EVENTS	BIT_ULL(60)	/* fi_eq_open(), kernel only */
 #define FI_RETIRE		BIT_ULL(60)	/* fi_mr_alloc(), kernel only */
+#define FI_CQ_SOFTIRQ		BIT_ULL(62)	/* fi_cq_open(), kernel only */
 
 /* Mode bits: requirements of a provider on its caller. See struct fi_context. */
 #define FI_CONTEXT		BIT_ULL(59)

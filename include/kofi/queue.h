@@ -30,7 +30,9 @@ bool kofi_in_handler(void);
  * @armed: the next entry causes a call of the handler
  * @running: the handler is being called, @work is queued to call it, or a task has claimed the call
  * @again: entries came while @running was set, so the handler must be called again
- * @runner: task that is calling the handler; set and cleared by that task
+ * @softirq: the handler is called in softirq context, or with softirqs off
+ * @runner: task that is calling the handler, or that a softirq which calls it has interrupted; set
+ *	and cleared by the caller
  */
 struct kofi_notifier {
 	struct list_head	list;
@@ -41,6 +43,7 @@ struct kofi_notifier {
 	bool			armed;
 	bool			running;
 	bool			again;
+	bool			softirq;
 	struct task_struct	*runner;
 };
 

@@ -462,6 +462,7 @@ int kofi_cq_init(struct kofi_cq *cq, struct fi_cq_attr *attr,
 	cq->busy = &kofi_never_busy;
 	kofi_notifier_init(&cq->notifier, &cq->lock,
 			   attr->handler ? kofi_cq_call : NULL);
+	cq->notifier.softirq = attr->flags & FI_CQ_SOFTIRQ;
 	cq->cq_fid.fid.wait = &cq->notifier.wait;
 	return 0;
 }

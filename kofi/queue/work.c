@@ -3,7 +3,11 @@
  * Notifying the readers of queues. The core records which task runs a handler, in order to
  * refuse control calls of handlers: closing a queue waits for its handler, and closing an
  * endpoint waits for the worker that calls handlers, so a handler could wait for itself.
+ *
+ * A handler with FI_CQ_SOFTIRQ is called by a provider's softirq, or by a workqueue with softirqs
+ * off. No control call is allowed in a softirq, so it makes no difference which handler it runs.
  */
+#include <linux/bottom_half.h>
 #include <linux/sched.h>
 #include "queue.h"
 
@@ -12,9 +16,9 @@ static DEFINE_SPINLOCK(kofi_notifiers_lock);
 static struct workqueue_struct *kofi_wq;
 
 /**
- * kofi_in_handler() - check whether the task runs a completion or event handler
+ * kofi_in_handler() - check whether a completion or event handler runs, or may run
  *
- * Context: Process context.
+ * Context: Process context; in softirq context the result is true.
  * Return: true if control calls must be refused.
  */
 bool kofi_in_handler(void)
@@ -22,7 +26,9 @@ bool kofi_in_handler(void)
 	struct kofi_notifier *notifier;
 	bool found = false;
 
-	/* Handlers run only in workqueues, so other tasks skip the search. */
+	if (in_serving_softirq())
+		return true;
+	/* Other handlers run only in workqueues, so other tasks skip the search. */
 	if (!current_work())
 		return false;
 	spin_lock(&kofi_notifiers_lock);
@@ -36,6 +42,18 @@ bool kofi_in_handler(void)
 }
 EXPORT_SYMBOL_NS_GPL(kofi_in_handler, KOFI_PROVIDER);
 
+/* Call a handler that is written for softirqs, in process context with softirqs off. */
+static noinline void kofi_notifier_call_softly(struct kofi_notifier *notifier)
+{
+	const bool off = in_task();
+
+	if (off)
+		local_bh_disable();
+	notifier->call(notifier);
+	if (off)
+		local_bh_enable();
+}
+
 /**
  * kofi_notify_claimed() - call the handler of a queue after kofi_notify_claim() returned true
  * @notifier: the queue's notifier
@@ -43,15 +61,20 @@ EXPORT_SYMBOL_NS_GPL(kofi_in_handler, KOFI_PROVIDER);
  * Calls the handler once. If entries came meanwhile, queues the work item for the next call,
  * so that a provider's worker isn't held up by other sources of the queue.
  *
- * Context: Process context, in a workqueue, with no lock held; may sleep.
+ * Context: Process context, in a workqueue, with no lock held; may sleep. With
+ * kofi_notifier.softirq also softirq context.
  */
 void kofi_notify_claimed(struct kofi_notifier *notifier)
 {
 	bool again;
 
-	might_sleep();
 	WRITE_ONCE(notifier->runner, current);
-	notifier->call(notifier);
+	if (notifier->softirq) {
+		kofi_notifier_call_softly(notifier);
+	} else {
+		might_sleep();
+		notifier->call(notifier);
+	}
 	WRITE_ONCE(notifier->runner, NULL);
 	spin_lock_bh(notifier->lock);
 	again = notifier->again;
@@ -81,6 +104,7 @@ void kofi_notifier_setup(struct kofi_notifier *notifier, spinlock_t *lock,
 	notifier->armed = true;
 	notifier->running = false;
 	notifier->again = false;
+	notifier->softirq = false;
 	notifier->runner = NULL;
 	init_waitqueue_head(&notifier->wait);
 	spin_lock(&kofi_notifiers_lock);
@@ -150,8 +174,8 @@ EXPORT_SYMBOL_NS_GPL(kofi_notify_claim, KOFI_PROVIDER);
 /**
  * kofi_notify() - notify the reader of a queue of new entries
  * @notifier: the queue's notifier
- * @in_worker: the caller runs in a workqueue and holds no lock, so that this function may
- *	call the handler itself
+ * @in_worker: the caller runs in a workqueue, or with kofi_notifier.softirq in a softirq, and holds
+ *	no lock, so that this function may call the handler itself
  *
  * The handler never runs concurrently with itself.
  *
@@ -159,7 +183,6 @@ EXPORT_SYMBOL_NS_GPL(kofi_notify_claim, KOFI_PROVIDER);
  */
 void kofi_notify(struct kofi_notifier *notifier, bool in_worker)
 {
-	might_sleep_if(in_worker);
 	if (!kofi_notify_claim(notifier, false))
 		return;
 	if (in_worker)

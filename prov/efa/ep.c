@@ -107,6 +107,8 @@ void kefa_ep_stop(struct kefa_ep *ep)
 	cancel_delayed_work_sync(&ep->map_retry);
 	cancel_delayed_work_sync(&ep->idle);
 	cancel_work_sync(&ep->work);
+	if (ep->softirq)
+		compat_bh_cancel_sync(&ep->bh);
 	ep->kind->fini(ep);
 }
 
@@ -162,6 +164,12 @@ static bool kefa_side_counts(const struct kefa_side *side)
 	       side->base.cntr[KOFI_CNTR_WRITE];
 }
 
+/* Return: whether a direction has no handler that may sleep. */
+static bool kefa_side_softirq(const struct kefa_side *side)
+{
+	return !kefa_side_calls(side) || side->base.cq->attr.flags & FI_CQ_SOFTIRQ;
+}
+
 static int kefa_ep_start(struct kefa_ep *ep)
 {
 	struct kefa_dev *dev = ep->dom->dev;
@@ -183,6 +191,9 @@ static int kefa_ep_start(struct kefa_ep *ep)
 		return ret;
 	ep->by_readers = !kefa_side_counts(&ep->tx) && !kefa_side_counts(&ep->rx) &&
 			 !kefa_side_calls(&ep->tx) && !kefa_side_calls(&ep->rx);
+	ep->softirq = ep->kind->soft && kefa_side_softirq(&ep->tx) &&
+		      kefa_side_softirq(&ep->rx) &&
+		      (kefa_side_calls(&ep->tx) || kefa_side_calls(&ep->rx));
 	ep->hq.pd = ep->dom->pd;
 	ep->hq.event = kefa_ep_event;
 	ep->hq.arg = ep;
@@ -414,6 +425,8 @@ void kefa_ep_init(struct kefa_ep *ep, const struct kefa_ep_kind *kind,
 	spin_lock_init(&ep->lock);
 	INIT_LIST_HEAD(&ep->copies);
 	INIT_WORK(&ep->work, work);
+	INIT_WORK(&ep->soft, kind->soft);
+	compat_bh_init(&ep->bh, &ep->soft);
 	INIT_DELAYED_WORK(&ep->idle, kefa_ep_idle);
 	INIT_DELAYED_WORK(&ep->map_retry, kefa_ep_map_retry);
 }

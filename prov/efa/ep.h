@@ -7,6 +7,7 @@
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include <kofi/provider.h>
+#include "../../compat/bh.h"
 #include "av.h"
 #include "domain.h"
 #include "hw.h"
@@ -167,6 +168,7 @@ struct kefa_ep;
  *	kefa_dev.lock
  * @read: kofi_source.poll; any process context
  * @show: print additional lines in debugfs; NULL for none
+ * @soft: function of kefa_ep.soft; NULL if the kind can't be served in softirqs
  *
  * All but @linger, @poll, @retry, @reg, @inval and @read are called under kefa_dev.lock, in process
  * context.
@@ -190,6 +192,7 @@ struct kefa_ep_kind {
 	bool (*evict)(struct kefa_ep *ep);
 	bool (*read)(void *arg, bool last, struct kofi_cq_reader *reader);
 	void (*show)(struct seq_file *s, struct kefa_ep *ep);
+	work_func_t soft;
 };
 
 /**
@@ -205,6 +208,7 @@ struct kefa_ep_kind {
  * @cpu: CPU whose vector the queue pair should have, or -1
  * @work_cpu: CPU of @work, or WORK_CPU_UNBOUND
  * @rnr_retry: retries of the queue pair; under kefa_dev.lock
+ * @softirq: @soft serves the endpoint instead of @work, as no handler may sleep
  * @by_readers: only readers of completion queues wait for completions: there are neither
  *	handlers nor counters
  * @rcu: frees the endpoint
@@ -212,8 +216,9 @@ struct kefa_ep_kind {
  * @lock: protects @nheld to @ncopies
  * @nheld: number of work requests that wait for a doorbell
  * @nrecvs: number of receives that wait for a doorbell
- * @worker: the task that calls handlers for completions of this endpoint, or NULL. Its
- *	posts wait for one doorbell, which the worker rings afterwards
+ * @worker: the task that calls handlers for completions of this endpoint, or that a softirq has
+ *	interrupted which does; or NULL. Its posts wait for one doorbell, which the worker rings
+ *	afterwards
  * @state: enum kefa_ep_state
  * @stop_err: errno of operations that complete after the endpoint stopped
  * @polled: a reader has polled since the last run of @idle, and didn't go to sleep
@@ -235,6 +240,8 @@ struct kefa_ep_kind {
  * @copies: free copy buffers, those that have memory first
  * @ncopies: number of @copies
  * @work: polls and calls handlers
+ * @soft: does the same in softirqs; a work item of its own for lockdep
+ * @bh: runs @soft
  * @events: number of the device's events
  * @idle: checks whether readers still poll
  * @map_retry: notifies the ULP some time after a post failed for lack of DMA space
@@ -256,6 +263,7 @@ struct kefa_ep {
 	int			cpu;
 	int			work_cpu;
 	u32			rnr_retry;
+	bool			softirq;
 	bool			by_readers;
 	struct rcu_head		rcu;
 	struct list_head	list;
@@ -286,6 +294,8 @@ struct kefa_ep {
 	unsigned int		ncopies;
 
 	struct work_struct	work ____cacheline_aligned_in_smp;
+	struct work_struct	soft;
+	struct compat_bh	bh;
 	atomic64_t		events;
 	struct delayed_work	idle;
 	struct delayed_work	map_retry;
@@ -319,13 +329,16 @@ static inline struct kefa_ep *to_kefa_ep(struct fid_ep *ep)
  * @ep: the endpoint
  *
  * The worker runs on the CPU that the ULP asked for with FI_AFFINITY, whichever CPU the
- * device interrupts; without FI_AFFINITY on this CPU.
+ * device interrupts; without FI_AFFINITY, and with kefa_ep.softirq, on this CPU.
  *
  * Context: Any.
  */
 static inline void kefa_ep_kick(struct kefa_ep *ep)
 {
-	queue_work_on(ep->work_cpu, kefa_wq, &ep->work);
+	if (ep->softirq)
+		compat_bh_queue(&ep->bh);
+	else
+		queue_work_on(ep->work_cpu, kefa_wq, &ep->work);
 }
 
 /**

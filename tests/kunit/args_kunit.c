@@ -185,6 +185,7 @@ static void cq_args(struct kunit *test)
 	BAD(-EINVAL, wait_obj, FI_WAIT_UNSPEC + 1);
 	BAD(-EINVAL, wait_cond, FI_CQ_COND_THRESHOLD + 1);
 	BAD(-FI_EBADFLAGS, flags, FI_AFFINITY | 1);
+	BAD(-EINVAL, flags, FI_AFFINITY | FI_CQ_SOFTIRQ);
 #undef BAD
 	REFUSED(test, s->fake, FAKE_CQ, -EINVAL,
 		fi_cq_open(domain, NULL, &cq, NULL));

@@ -577,11 +577,90 @@ static void hand_lockdep(struct kunit *test)
 	cancel_work_sync(&hand->work);
 }
 
+/* --- handlers with softirqs off --- */
+
+/**
+ * struct hand_off - a queue whose handler is called with softirqs off
+ * @cq: the queue
+ * @soft: a softirq that writes to the queue and calls the handler
+ * @calls: number of calls of the handler
+ * @on: number of calls with softirqs on
+ * @allowed: number of calls in which control calls wouldn't be refused
+ * @serving: number of calls in softirqs
+ * @next: number of the next completion
+ * @told: completed by the last call
+ */
+struct hand_off {
+	struct kofi_cq		cq;
+	struct tasklet_struct	soft;
+	atomic_t		calls;
+	atomic_t		on;
+	atomic_t		allowed;
+	atomic_t		serving;
+	atomic_t		next;
+	struct completion	told;
+};
+
+static void hand_off_call(struct fid_cq *cq, void *context)
+{
+	struct fi_cq_tagged_entry entry;
+	struct hand_off *off = context;
+
+	atomic_add(!softirq_count(), &off->on);
+	atomic_add(!kofi_in_handler(), &off->allowed);
+	atomic_add(!!in_serving_softirq(), &off->serving);
+	while (fi_cq_read(cq, &entry, 1) == 1)
+		;
+	atomic_inc(&off->calls);
+	complete(&off->told);
+}
+
+static void hand_off_write(struct hand_off *off)
+{
+	if (!kofi_cq_reserve(&off->cq))
+		cq_write(&off->cq, atomic_inc_return(&off->next));
+}
+
+static void hand_off_soft(struct tasklet_struct *soft)
+{
+	struct hand_off *off = container_of(soft, struct hand_off, soft);
+
+	hand_off_write(off);
+	kofi_cq_notify_worker(&off->cq);
+}
+
+static void hand_softirq(struct kunit *test)
+{
+	struct hand_off *off = kunit_kzalloc(test, sizeof(*off), GFP_KERNEL);
+	struct fi_cq_attr attr = {
+		.flags = FI_CQ_SOFTIRQ, .handler = hand_off_call, .handler_context = off,
+	};
+
+	KUNIT_ASSERT_NOT_NULL(test, off);
+	init_completion(&off->told);
+	KUNIT_ASSERT_EQ(test, kofi_cq_init(&off->cq, &attr, &cq_config), 0);
+	/* In a workqueue. */
+	hand_off_write(off);
+	kofi_cq_notify(&off->cq);
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&off->told));
+	KUNIT_EXPECT_EQ(test, atomic_read(&off->serving), 0);
+	/* In a softirq, after the workqueue has left the handler. */
+	KUNIT_EXPECT_TRUE(test, kofi_soon(!READ_ONCE(off->cq.notifier.running)));
+	kofi_in_softirq(&off->soft, hand_off_soft);
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&off->told));
+	KUNIT_EXPECT_EQ(test, atomic_read(&off->serving), 1);
+	kofi_cq_fini(&off->cq);
+	KUNIT_EXPECT_EQ(test, atomic_read(&off->calls), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&off->on), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&off->allowed), 0);
+}
+
 static struct kunit_case hand_cases[] = {
 	KUNIT_CASE(hand_once),
 	KUNIT_CASE(hand_reads),
 	KUNIT_CASE(hand_context),
 	KUNIT_CASE(hand_and_sleeper),
+	KUNIT_CASE(hand_softirq),
 	KUNIT_CASE(hand_not_lost),
 	KUNIT_CASE(hand_not_lost_worker),
 	KUNIT_CASE(hand_not_lost_softirq),

@@ -84,6 +84,7 @@ void kefa_direct_fini(struct kefa_ep *ep);
 /* progress.c */
 
 void kefa_direct_work(struct work_struct *work);
+void kefa_direct_soft(struct work_struct *work);
 unsigned int kefa_direct_poll(struct kefa_ep *ep, unsigned int budget);
 void kefa_direct_flush(struct kefa_ep *ep);
 void kefa_direct_refused(struct kefa_ep *ep, unsigned int n, int err);

@@ -109,6 +109,7 @@ static const struct kefa_ep_kind kefa_direct_kind = {
 	.end		= kefa_copies_fini,
 	.scan		= kefa_ops_scan,
 	.read		= kefa_direct_read,
+	.soft		= kefa_direct_soft,
 };
 
 static int kefa_direct_close(struct fid *fid)

@@ -465,15 +465,8 @@ static void kefa_direct_end_handlers(struct kefa_ep *ep)
 	spin_unlock_bh(&ep->lock);
 }
 
-/**
- * kefa_direct_work() - serve an endpoint
- * @work: kefa_ep.work
- *
- * Context: Process context. Calls handlers.
- */
-void kefa_direct_work(struct work_struct *work)
+static void kefa_direct_run(struct kefa_ep *ep)
 {
-	struct kefa_ep *ep = container_of(work, struct kefa_ep, work);
 	bool more = true;
 	int i;
 
@@ -483,4 +476,26 @@ void kefa_direct_work(struct work_struct *work)
 	/* Queue the work again instead of looping, so that other work of this CPU can run. */
 	if (more)
 		kefa_ep_kick(ep);
+}
+
+/**
+ * kefa_direct_work() - serve an endpoint
+ * @work: kefa_ep.work
+ *
+ * Context: Process context. Calls handlers.
+ */
+void kefa_direct_work(struct work_struct *work)
+{
+	kefa_direct_run(container_of(work, struct kefa_ep, work));
+}
+
+/**
+ * kefa_direct_soft() - serve an endpoint with kefa_ep.softirq
+ * @work: kefa_ep.soft
+ *
+ * Context: Softirq context. Calls handlers.
+ */
+void kefa_direct_soft(struct work_struct *work)
+{
+	kefa_direct_run(container_of(work, struct kefa_ep, soft));
 }

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Handlers in softirqs: an endpoint whose handlers all allow it has no worker in process context.
+ */
+#include "crew.h"
+#include "efa_scene.h"
+
+static atomic_t got, in_softirq, elsewhere;
+
+static void soft_handler(struct fid_cq *cq, void *context)
+{
+	struct fi_cq_data_entry entry;
+	struct fi_cq_err_entry error = { };
+	ssize_t n;
+
+	atomic_inc(in_serving_softirq() ? &in_softirq : &elsewhere);
+	do {
+		n = fi_cq_read(cq, &entry, 1);
+		if (n == -FI_EAVAIL)
+			n = fi_cq_readerr(cq, &error, 0);
+		if (n == 1)
+			atomic_inc(&got);
+	} while (n == 1);
+}
+
+/* Complete the oldest send. */
+static void soft_done(struct efake_qp *qp)
+{
+	efake_wr_done(efake_sent(qp, 0), 0);
+}
+
+static struct efa_scene *soft_scene(struct kunit *test, size_t tx_size)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq = { .handler = soft_handler, .flags = FI_CQ_SOFTIRQ },
+		.tx_size = tx_size,
+	});
+
+	KUNIT_ASSERT_TRUE(test, efa_ep(scene)->softirq);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(scene->qp->armed));
+	atomic_set(&got, 0);
+	atomic_set(&in_softirq, 0);
+	atomic_set(&elsewhere, 0);
+	return scene;
+}
+
+static void soft_called(struct kunit *test)
+{
+	struct efa_scene *scene = soft_scene(test, 0);
+	int i;
+
+	for (i = 1; i <= 20; i++) {
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, i), 0);
+		soft_done(scene->qp);
+		KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == i));
+	}
+	KUNIT_EXPECT_GE(test, atomic_read(&in_softirq), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&elsewhere), 0);
+}
+
+/* A handler posts, and its posts share a doorbell. */
+static struct efa_scene *soft_echo;
+
+static void soft_echo_handler(struct fid_cq *cq, void *context)
+{
+	struct fi_cq_data_entry entry;
+
+	while (fi_cq_read(cq, &entry, 1) == 1) {
+		if (atomic_inc_return(&got) != 1)
+			continue;
+		KUNIT_EXPECT_EQ(soft_echo->fake->test, efa_send(soft_echo, 64, 2), 0);
+		KUNIT_EXPECT_EQ(soft_echo->fake->test, efa_send(soft_echo, 64, 3), 0);
+		KUNIT_EXPECT_EQ(soft_echo->fake->test, efa_ep(soft_echo)->nheld, 2U);
+	}
+}
+
+static void soft_posts(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq = { .handler = soft_echo_handler, .flags = FI_CQ_SOFTIRQ },
+	});
+	unsigned int doorbells;
+
+	soft_echo = scene;
+	atomic_set(&got, 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(scene->qp->armed));
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	doorbells = scene->qp->doorbells;
+	soft_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(efake_sent(scene->qp, 1)));
+	KUNIT_EXPECT_EQ(test, scene->qp->doorbells, doorbells + 1);
+	soft_done(scene->qp);
+	soft_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 3));
+	KUNIT_EXPECT_TRUE(test, kofi_soon(!READ_ONCE(efa_ep(scene)->worker)));
+}
+
+/* One handler that may sleep makes all of the endpoint's run in the worker. */
+static void soft_and_not(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .idle = true });
+	struct fi_cq_attr attr = { .handler = soft_handler, .format = FI_CQ_FORMAT_DATA };
+	struct fid_cq *soft, *sleeps;
+	struct fid_ep *ep;
+
+	KUNIT_ASSERT_EQ(test, fi_cq_open(scene->domain, &attr, &sleeps, NULL), 0);
+	attr.flags = FI_CQ_SOFTIRQ;
+	KUNIT_ASSERT_EQ(test, fi_cq_open(scene->domain, &attr, &soft, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_endpoint(scene->domain, scene->info, &ep, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(ep, &scene->av->fid, 0), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(ep, &soft->fid, FI_RECV), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(ep, &sleeps->fid, FI_TRANSMIT), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(ep), 0);
+	KUNIT_EXPECT_FALSE(test, to_kefa_ep(ep)->softirq);
+	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&soft->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&sleeps->fid), 0);
+}
+
+/* Posts are refused while softirqs complete others; then the endpoint is closed, or removed. */
+static void soft_busy(struct kunit *test, bool remove)
+{
+	struct efa_scene *scene = soft_scene(test, 4);
+	const unsigned long start = jiffies;
+	unsigned int i;
+	int sent = 0;
+
+	for (i = 0; kofi_hunting(start, 200, i); i++) {
+		while (!efa_send(scene, 64, i))
+			sent++;
+		while (efake_sent(scene->qp, 0))
+			soft_done(scene->qp);
+		KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == sent));
+	}
+	while (!efa_send(scene, 64, i))
+		sent++;
+	soft_done(scene->qp);
+	if (remove)
+		efake_remove(scene->fake);
+	else
+		EFA_CLOSE(test, scene->ep);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == sent));
+}
+
+static void soft_close(struct kunit *test)
+{
+	soft_busy(test, false);
+}
+
+static void soft_remove(struct kunit *test)
+{
+	soft_busy(test, true);
+}
+
+static struct kunit_case soft_cases[] = {
+	KUNIT_CASE(soft_called),
+	KUNIT_CASE(soft_posts),
+	KUNIT_CASE(soft_and_not),
+	KUNIT_CASE(soft_close),
+	KUNIT_CASE(soft_remove),
+	{}
+};
+
+static struct kunit_suite soft_suite = {
+	.name = "kefa_soft",
+	.test_cases = soft_cases,
+};
+
+kunit_test_suite(soft_suite);
