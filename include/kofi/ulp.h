@@ -40,8 +40,10 @@ struct kulp_queue;
  * @max_queues: maximum number of queues of a device
  * @messages_only: a device without RDMA will do
  * @writes: with @messages_only, the user makes RDMA writes if the device can
- * @received: handles a message. The queue reuses the buffer after the return. Process context,
- *	not concurrently for one queue; must not sleep for long
+ * @softirq: @received, @written, @drained and kulp_op.done don't sleep, so they may be called in
+ *	softirq context or with softirqs off: see FI_CQ_SOFTIRQ
+ * @received: handles a message. The queue reuses the buffer after the return. Process context
+ *	unless @softirq, not concurrently for one queue; must not sleep for long
  * @written: handles immediate data of an RDMA write for a user of the queue. The written data has
  *	arrived. Under RCU, and otherwise as @received. NULL: ignore such data
  * @drained: completions have been handled: called once for each batch of them, so that a user can
@@ -56,6 +58,7 @@ struct kulp_role {
 	u16		max_queues;
 	bool		messages_only;
 	bool		writes;
+	bool		softirq;
 	void		(*received)(struct kulp_queue *q, void *buf, size_t len);
 	void		(*written)(void *user, u32 data);
 	void		(*drained)(struct kulp_queue *q);
@@ -159,7 +162,8 @@ enum kulp_lane {
  *	closed; after another error, at once. Called in any context but hard IRQ, under RCU,
  *	without locks of kofi_ulp
  * @done: called once for each kulp_submit(): @err is 0 or a negative errno, @len the bytes of a
- *	receive. In process context with BH on or, if posting failed, from kulp_submit() itself.
+ *	receive. In process context with BH on, unless kulp_role.softirq is set, or, if posting
+ *	failed, from kulp_submit() itself.
  *	-ENODEV means that the operation wasn't posted and the endpoints are closed
  * @lane: what it waits for
  * @list: private to kofi_ulp

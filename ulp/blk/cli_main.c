@@ -57,6 +57,7 @@ const struct kulp_role kbc_role = {
 	.name		= "kofiblk",
 	.recv_len	= KOFIBLK_REPLY_MAX(KOFIBLK_INLINE_READ_MAX),
 	.max_queues	= KOFIBLK_QUEUES_MAX,
+	.softirq	= true,
 	.received	= kbc_received,
 	.written	= kbc_written,
 	.gone		= kbc_gone,

@@ -637,6 +637,8 @@ static int kulp_queue_open(struct kulp_fabric *f, struct kulp_queue *q, u16 inde
 	};
 	int ret;
 
+	if (f->role->softirq)
+		attr.flags |= FI_CQ_SOFTIRQ;
 	ret = fi_cq_open(f->domain, &attr, &q->cq, NULL) ?:
 	      fi_endpoint(f->domain, f->info, &q->ep, NULL) ?:
 	      kulp_bound_rnr(q->ep) ?:
