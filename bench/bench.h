@@ -47,6 +47,7 @@ enum kb_kind {
 enum kb_mode {
 	KB_POLLED,	/* the posting thread polls for completions */
 	KB_HANDLER,	/* a handler in process context reads completions */
+	KB_SOFTIRQ,	/* a handler in softirq context reads completions */
 	KB_SLEEPING,	/* the posting thread sleeps until a completion */
 	KB_PAIR,	/* as KB_POLLED, with a thread on each of two CPUs */
 	KB_MODES,
@@ -59,6 +60,7 @@ enum kb_mode {
  * @peer: name of the peer's device, or "-"
  * @kind: kind of operation
  * @msg: use calls with a message of one bio_vec (fi_sendmsg() and so on); of kOFI alone
+ * @own: regions belong to the endpoint, whose queue registers them; of kOFI alone
  * @mode: how the ULP gets completions
  * @size: size of an operation in bytes
  * @batch: number of operations per window
@@ -72,6 +74,7 @@ struct kb_test {
 	char		peer[KB_NAME];
 	enum kb_kind	kind;
 	bool		msg;
+	bool		own;
 	enum kb_mode	mode;
 	u32		size;
 	u32		batch;

@@ -48,6 +48,7 @@ static const char * const kb_kinds[KB_KINDS] = {
 static const char * const kb_modes[KB_MODES] = {
 	[KB_POLLED]	= "polled",
 	[KB_HANDLER]	= "handler",
+	[KB_SOFTIRQ]	= "softirq",
 	[KB_SLEEPING]	= "sleeping",
 	[KB_PAIR]	= "pair",
 };
@@ -143,6 +144,17 @@ static const struct kb_ulp *kb_find(const char *name)
 	return NULL;
 }
 
+/* Return: whether a word ends with @end, which is cut off. */
+static bool kb_cut(char *word, const char *end)
+{
+	int n = strlen(word) - strlen(end);
+
+	if (n <= 0 || strcmp(word + n, end))
+		return false;
+	word[n] = '\0';
+	return true;
+}
+
 static int kb_parse(const char *line, struct kb_test *test)
 {
 	char kind[KB_NAME], mode[KB_NAME];
@@ -157,10 +169,8 @@ static int kb_parse(const char *line, struct kb_test *test)
 	if (n < 0)
 		return n;
 	test->mode = n;
-	n = strlen(kind) - strlen("msg");
-	test->msg = n > 0 && !strcmp(kind + n, "msg");
-	if (test->msg)
-		kind[n] = '\0';
+	test->msg = kb_cut(kind, "msg");
+	test->own = kb_cut(kind, "own");
 	n = match_string(kb_kinds, KB_KINDS, kind);
 	if (n < 0)
 		return n;

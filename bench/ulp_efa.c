@@ -442,9 +442,10 @@ static int kbe_open_fabric(struct kbe_end *kbe, const struct kb_test *test)
 		.format		= FI_CQ_FORMAT_MSG,
 		.wait_obj	= test->mode == KB_SLEEPING ? FI_WAIT_UNSPEC :
 							      FI_WAIT_NONE,
-		.handler	= test->mode == KB_HANDLER ? kbe_handler :
-							     NULL,
+		.handler	= test->mode == KB_HANDLER || test->mode == KB_SOFTIRQ ?
+				  kbe_handler : NULL,
 		.handler_context = kbe,
+		.flags		= test->mode == KB_SOFTIRQ ? FI_CQ_SOFTIRQ : 0,
 	};
 	struct fi_av_attr av_attr = { };
 
@@ -464,6 +465,7 @@ static int kbe_open_op(struct kbe_end *kbe, struct kbe_op *op,
 		.max_pages	= size / PAGE_SIZE,
 		.access		= FI_REMOTE_READ | FI_REMOTE_WRITE,
 		.cq		= kbe->cq,
+		.ep		= test->own ? kbe->ep : NULL,
 	};
 
 	op->op.end = &kbe->end;
@@ -518,13 +520,13 @@ static void kbe_close(struct kb_end *end)
 	kfree(kbe->more);
 	for (i = 0; i < KB_PAIR_CPUS * KBE_LANES; i++)
 		ret |= kbe_close_lane(&kbe->lanes[i / KBE_LANES][i % KBE_LANES]);
-	ret |= KBE_CLOSE(kbe->ep);
 	for (i = 0; i < test->batch; i++) {
 		ret |= KBE_CLOSE(kbe->ops[i].mr);
 		if (kbe->ops[i].op.buf)
 			free_pages_exact(kbe->ops[i].op.buf,
 					 PAGE_ALIGN(max(test->size, 1U)));
 	}
+	ret |= KBE_CLOSE(kbe->ep);
 	ret |= KBE_CLOSE(kbe->cq);
 	ret |= KBE_CLOSE(kbe->av);
 	ret |= KBE_CLOSE(kbe->domain);

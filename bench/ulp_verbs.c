@@ -12,6 +12,7 @@
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
+#include "../compat/bh.h"
 #include "verbs.h"
 
 MODULE_DESCRIPTION("Benchmarks of kOFI: a ULP on kernel verbs");
@@ -49,6 +50,7 @@ struct kbv_op {
  * @event: there may be completions
  * @wait: wait queue for @event
  * @work: polls completions
+ * @bh: runs @work in a softirq instead
  * @wcs: buffer for completions
  * @ops: operations
  */
@@ -59,6 +61,7 @@ struct kbv_end {
 	bool			event;
 	wait_queue_head_t	wait;
 	struct work_struct	work;
+	struct compat_bh	bh;
 	struct ib_wc		wcs[KB_POLL];
 	struct kbv_op		ops[KB_MAX_BATCH];
 };
@@ -133,6 +136,10 @@ static void kbv_event(struct ib_cq *cq, void *context)
 
 	if (kbv->end.test->mode == KB_HANDLER) {
 		queue_work(kbv_wq, &kbv->work);
+		return;
+	}
+	if (kbv->end.test->mode == KB_SOFTIRQ) {
+		compat_bh_queue(&kbv->bh);
 		return;
 	}
 	WRITE_ONCE(kbv->event, true);
@@ -438,6 +445,7 @@ static void kbv_close(struct kb_end *end)
 	kfree(kbv->more);
 	kb_qp_close(&kbv->q);
 	cancel_work_sync(&kbv->work);
+	compat_bh_cancel_sync(&kbv->bh);
 	kfree(kbv);
 }
 
@@ -451,6 +459,7 @@ static struct kb_end *kbv_open(const struct kb_test *test)
 	kbv->end.test = test;
 	init_waitqueue_head(&kbv->wait);
 	INIT_WORK(&kbv->work, kbv_work);
+	compat_bh_init(&kbv->bh, &kbv->work);
 	ret = kbv_open_all(kbv, test);
 	if (ret) {
 		kbv_close(&kbv->end);

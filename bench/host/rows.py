@@ -116,6 +116,18 @@ def compared():
         for mode in MODES:
             for ulp in ("verbs", "efa"):
                 yield Row(ulp, kind, size, mode, 1)
+        if kind not in ("write", "read"):
+            for batch in (BATCH, 1):
+                for ulp in ("verbs", "efa"):
+                    yield Row(ulp, kind, size, "softirq", batch)
+
+
+def own():
+    """Registrations by the endpoint's queue pair."""
+    for kind in ("reg", "inv"):
+        for mode in ("polled", "handler"):
+            for batch in (BATCH, 1):
+                yield Row("efa", kind + "own", 4 * KIB, mode, batch)
 
 
 def growth():
@@ -204,7 +216,7 @@ def block_devices():
         for kind in DISK_KINDS:
             for size in DISK_SIZES:
                 yield Row(disk, kind, size, "sleeping", DEPTH)
-        yield Row(disk, "read", 4 * KIB, "sleeping", 1)
+            yield Row(disk, kind, 4 * KIB, "sleeping", 1)
     for kind in DISK_KINDS:
         yield Row(RDM_DISK, kind, 4 * KIB, "sleeping", DEPTH)
 
@@ -216,7 +228,7 @@ def pairs():
 
 
 def all_rows():
-    return [*compared(), *one_piece(), *growth(), *matching(), *tags(), *messages(),
+    return [*compared(), *own(), *one_piece(), *growth(), *matching(), *tags(), *messages(),
             *one_sided(), *datagrams(), *alternatives(), *block_devices()]
 
 
