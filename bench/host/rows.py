@@ -46,7 +46,7 @@ ADDED = ("kofi", "kofi_efa", "kofi_ulp", "kofiblk", "kofi_rc")
 
 POSTS = ("efasim_post_send", "efasim_post_recv", "rxe_post_send", "rxe_post_recv")
 INTERRUPTS = ("cq_event",)
-WORKERS = ("kefa_direct_work", "kefa_mrq_work", "kofi_notifier_work", "kbv_work")
+WORKERS = ("kefa_direct_work", "kefa_mrq_work", "kefa_mrq_soft", "kofi_notifier_work", "kbv_work")
 # Functions that copy payload for the host, with their callers.
 COPIES = (("_copy_from_iter", None), ("memcpy_orig", "efasim_post_send"))
 # The device's worker. Code of the kernel that runs after it is charged to the device, also

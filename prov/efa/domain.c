@@ -126,6 +126,7 @@ static int kefa_domain_close(struct fid *fid)
 	cancel_delayed_work_sync(&dom->mrq.map_retry);
 	cancel_work_sync(&dom->mrq.revoke);
 	cancel_work_sync(&dom->mrq.work);
+	compat_bh_cancel_sync(&dom->mrq.bh);
 	kefa_ahs_fini(dom);
 	kefa_dev_put(dom->dev);
 	kfree(dom);

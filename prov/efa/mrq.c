@@ -423,7 +423,7 @@ static void kefa_mrq_watch(struct work_struct *work)
 	spin_lock_bh(&mrq->lock);
 	/* Poll first, because completions may only be waiting for a delayed worker. */
 	if (mrq->open && kefa_mrq_poll(mrq))
-		queue_work(kefa_wq, &mrq->work);
+		kefa_mrq_kick(mrq);
 	busy = mrq->nbusy;
 	done = mrq->gen - busy;
 	spin_unlock_bh(&mrq->lock);
@@ -596,6 +596,8 @@ int kefa_mrq_start(struct kefa_domain *dom)
 	mrq->hq.arg = mrq;
 	kefa_wr_init(&mrq->wr, dom->pd);
 	INIT_WORK(&mrq->work, kefa_mrq_work);
+	INIT_WORK(&mrq->soft, kefa_mrq_soft);
+	compat_bh_init(&mrq->bh, &mrq->soft);
 	INIT_DELAYED_WORK(&mrq->watch, kefa_mrq_watch);
 	INIT_WORK(&mrq->revoke, kefa_mrs_revoke);
 	INIT_DELAYED_WORK(&mrq->map_retry, kefa_mrq_map_retry);

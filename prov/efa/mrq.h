@@ -7,6 +7,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <kofi/provider.h>
+#include "../../compat/bh.h"
 #include "hw.h"
 
 struct kefa_domain;
@@ -32,9 +33,20 @@ struct kefa_mr_end {
 };
 
 /**
+ * struct kefa_mrq_calls - handlers that the worker, or the softirq, must call
+ * @n: number of @cqs
+ * @cqs: their completion queues. The claims keep these open, so the owner of this structure reads
+ *	it without the lock; it alone changes it
+ */
+struct kefa_mrq_calls {
+	unsigned int	n;
+	struct kofi_cq	*cqs[KEFA_POLL_BATCH];
+};
+
+/**
  * struct kefa_mrq - the queue pair on which a domain registers memory
- * @lock: protects all members but @room, @work, @revoke, @map_retry, @watch, @source, @done
- *	and @looks
+ * @lock: protects all members but @room, @work, @soft, @bh, @revoke, @map_retry, @watch, @source,
+ *	@done and @looks
  * @hq: the queue pair
  * @open: the queue pair accepts posts
  * @depth: maximum number of outstanding work requests
@@ -55,12 +67,16 @@ struct kefa_mr_end {
  *	notified since
  * @late: regions that were invalidated, or destroyed instead, and whose memory the device still
  *	writes to for peers
- * @serving: the worker polls, and will call handlers
- * @nclaimed: number of @claimed
- * @claimed: completion queues whose handlers the worker must call. Their claims keep them open,
- *	so the worker reads the array without the lock. Only the worker changes it
+ * @nsleepy: number of completion queues whose handlers may sleep
+ * @nsoft: number of completion queues whose handlers may be called in softirqs
+ * @softirq: no handler may sleep, so @soft serves the queue pair instead of @work
+ * @serving: the worker or the softirq polls, and will call these handlers; or NULL
+ * @calls: handlers that the worker must call
+ * @soft_calls: those that the softirq must call. It may run while @work does
  * @room: tasks that wait for a slot or for a region
  * @work: polls and calls handlers
+ * @soft: does the same in softirqs
+ * @bh: runs @soft
  * @revoke: destroys regions whose invalidation failed, and replaces them
  * @map_retry: notifies ULPs some time after a post failed for lack of DMA space
  * @watch: checks whether registrations complete
@@ -87,11 +103,16 @@ struct kefa_mrq {
 	struct kofi_cq		*ended_cq;
 	struct list_head	wanting;
 	struct list_head	late;
-	bool			serving;
-	unsigned int		nclaimed;
-	struct kofi_cq		*claimed[KEFA_POLL_BATCH];
+	u32			nsleepy;
+	u32			nsoft;
+	bool			softirq;
+	struct kefa_mrq_calls	*serving;
+	struct kefa_mrq_calls	calls;
+	struct kefa_mrq_calls	soft_calls;
 	wait_queue_head_t	room;
 	struct work_struct	work;
+	struct work_struct	soft;
+	struct compat_bh	bh;
 	struct work_struct	revoke;
 	struct delayed_work	map_retry;
 	struct delayed_work	watch;
@@ -126,7 +147,9 @@ unsigned int kefa_mrq_poll(struct kefa_mrq *mrq);
 /* mrq_serve.c */
 
 void kefa_mrq_event(void *arg);
+void kefa_mrq_kick(struct kefa_mrq *mrq);
 void kefa_mrq_work(struct work_struct *work);
+void kefa_mrq_soft(struct work_struct *work);
 void kefa_mrq_notify(struct kefa_mrq *mrq, struct kofi_cq *cq);
 void kefa_mrq_wake(struct kefa_mrq *mrq);
 void kefa_mrq_await(struct kefa_mrq *mrq);

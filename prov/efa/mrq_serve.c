@@ -2,12 +2,13 @@
 /*
  * Progress of a domain's registrations. Readers of a completion queue poll while registrations are
  * outstanding. If they may sleep, or have a handler, the device's event queues the worker, which
- * polls, calls handlers without holding locks, and arms the device's queue when it is empty.
+ * polls, calls handlers without holding locks, and arms the device's queue when it is empty. If
+ * all handlers may be called in softirqs, a softirq does so instead of the worker.
  * Control calls that wait for a registration poll themselves.
  *
  * While kefa_mrq.awaited isn't 0, the device's completion queue is always in one of these states:
  * - armed, so that an event will come;
- * - the worker is queued or runs, and will arm it.
+ * - the worker or the softirq is queued or runs, and will arm it.
  * While it is 0, only readers wait, and they poll; a task that waits in kefa_mrq.room arms the
  * queue first.
  */
@@ -27,6 +28,20 @@ void kefa_mrq_wake(struct kefa_mrq *mrq)
 }
 
 /**
+ * kefa_mrq_kick() - have the worker run, or the softirq if no handler may sleep
+ * @mrq: the queue pair
+ *
+ * Context: Any, hard interrupt included.
+ */
+void kefa_mrq_kick(struct kefa_mrq *mrq)
+{
+	if (READ_ONCE(mrq->softirq))
+		compat_bh_queue(&mrq->bh);
+	else
+		queue_work(kefa_wq, &mrq->work);
+}
+
+/**
  * kefa_mrq_event() - handle the device's event
  * @arg: the queue pair
  *
@@ -40,7 +55,7 @@ void kefa_mrq_event(void *arg)
 	struct kefa_mrq *mrq = arg;
 
 	kefa_mrq_wake(mrq);
-	queue_work(kefa_wq, &mrq->work);
+	kefa_mrq_kick(mrq);
 }
 
 /**
@@ -53,11 +68,14 @@ void kefa_mrq_event(void *arg)
  */
 void kefa_mrq_notify(struct kefa_mrq *mrq, struct kofi_cq *cq)
 {
+	struct kefa_mrq_calls *calls = mrq->serving;
+
 	lockdep_assert_held(&mrq->lock);
-	if (!mrq->serving)
+	/* A queue whose handler may sleep may have come while the softirq was queued. */
+	if (!calls || (calls == &mrq->soft_calls && !cq->notifier.softirq))
 		kofi_cq_notify(cq);
 	else if (kofi_cq_claim(cq))
-		mrq->claimed[mrq->nclaimed++] = cq;
+		calls->cqs[calls->n++] = cq;
 }
 
 /**
@@ -72,7 +90,7 @@ void kefa_mrq_await(struct kefa_mrq *mrq)
 {
 	lockdep_assert_held(&mrq->lock);
 	if (!mrq->awaited++ && mrq->open && kefa_hw_arm(&mrq->hq) > 0)
-		queue_work(kefa_wq, &mrq->work);
+		kefa_mrq_kick(mrq);
 }
 
 /*
@@ -80,25 +98,43 @@ void kefa_mrq_await(struct kefa_mrq *mrq)
  * need no event. Each batch has at most as many claims as completions. Return: whether there may
  * be more completions; if not, the queue is armed or needn't be.
  */
-static bool kefa_mrq_serve(struct kefa_mrq *mrq)
+static bool kefa_mrq_serve(struct kefa_mrq *mrq, struct kefa_mrq_calls *calls)
 {
 	bool more = false;
 	unsigned int i;
 
 	spin_lock_bh(&mrq->lock);
-	mrq->nclaimed = 0;
+	calls->n = 0;
 	if (mrq->open) {
-		mrq->serving = true;
+		mrq->serving = calls;
 		more = kefa_mrq_poll(mrq);
-		mrq->serving = false;
+		mrq->serving = NULL;
 		if (!more && mrq->awaited)
 			more = kefa_hw_arm(&mrq->hq) > 0;
 	}
 	spin_unlock_bh(&mrq->lock);
 	kefa_mrq_wake(mrq);
-	for (i = 0; i < mrq->nclaimed; i++)
-		kofi_cq_notify_claimed(mrq->claimed[i]);
+	for (i = 0; i < calls->n; i++)
+		kofi_cq_notify_claimed(calls->cqs[i]);
 	return more;
+}
+
+static void kefa_mrq_run(struct kefa_mrq *mrq, struct kefa_mrq_calls *calls)
+{
+	int i;
+
+	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH; i++)
+		if (!kefa_mrq_serve(mrq, calls))
+			return;
+	/*
+	 * Don't loop until the queue is empty, so that other work of this CPU can run. Nothing is
+	 * queued after kefa_mrq_stop(): the domain cancels the worker and the softirq one after the
+	 * other.
+	 */
+	spin_lock_bh(&mrq->lock);
+	if (mrq->open)
+		kefa_mrq_kick(mrq);
+	spin_unlock_bh(&mrq->lock);
 }
 
 /**
@@ -110,14 +146,21 @@ static bool kefa_mrq_serve(struct kefa_mrq *mrq)
 void kefa_mrq_work(struct work_struct *work)
 {
 	struct kefa_mrq *mrq = container_of(work, struct kefa_mrq, work);
-	bool more = true;
-	int i;
 
-	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH && more; i++)
-		more = kefa_mrq_serve(mrq);
-	/* Queue the work again instead of looping, so that other work of this CPU can run. */
-	if (more)
-		queue_work(kefa_wq, work);
+	kefa_mrq_run(mrq, &mrq->calls);
+}
+
+/**
+ * kefa_mrq_soft() - serve the queue pair in a softirq
+ * @work: kefa_mrq.soft
+ *
+ * Context: Softirq context. Calls handlers that allow it.
+ */
+void kefa_mrq_soft(struct work_struct *work)
+{
+	struct kefa_mrq *mrq = container_of(work, struct kefa_mrq, soft);
+
+	kefa_mrq_run(mrq, &mrq->soft_calls);
 }
 
 /**
@@ -140,7 +183,7 @@ void kefa_mrq_catch_up(struct kefa_mrq *mrq)
 		if (!kefa_mrq_poll(mrq) && kefa_hw_arm(&mrq->hq) <= 0)
 			return;
 	/* Let other tasks take the lock. */
-	queue_work(kefa_wq, &mrq->work);
+	kefa_mrq_kick(mrq);
 }
 
 /* --- readers --- */
@@ -180,6 +223,16 @@ static bool kefa_mrq_awaits(const struct kofi_cq *cq)
 	return cq->attr.handler || cq->attr.wait_obj != FI_WAIT_NONE;
 }
 
+static void kefa_mrq_count_handler(struct kefa_mrq *mrq, const struct kofi_cq *cq, int by)
+{
+	lockdep_assert_held(&mrq->lock);
+	if (cq->notifier.softirq)
+		mrq->nsoft += by;
+	else if (cq->attr.handler)
+		mrq->nsleepy += by;
+	WRITE_ONCE(mrq->softirq, mrq->nsoft && !mrq->nsleepy);
+}
+
 /**
  * kefa_mrq_join() - have readers of a region's completion queue polled for, or notified
  * @mr: the region, of fi_mr_alloc()
@@ -199,6 +252,7 @@ void kefa_mrq_join(struct kefa_mr *mr)
 	if (!kofi_cq_share(mr->cq, &mrq->source, &mrq->nbusy) || !kefa_mrq_awaits(mr->cq))
 		return;
 	spin_lock_bh(&mrq->lock);
+	kefa_mrq_count_handler(mrq, mr->cq, 1);
 	kefa_mrq_await(mrq);
 	spin_unlock_bh(&mrq->lock);
 }
@@ -220,6 +274,7 @@ void kefa_mrq_leave(struct kefa_mr *mr)
 	if (!kofi_cq_unshare(mr->cq) || !kefa_mrq_awaits(mr->cq))
 		return;
 	spin_lock_bh(&mrq->lock);
+	kefa_mrq_count_handler(mrq, mr->cq, -1);
 	mrq->awaited--;
 	spin_unlock_bh(&mrq->lock);
 }

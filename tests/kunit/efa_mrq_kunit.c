@@ -15,6 +15,8 @@
  * @mr: region that completes there
  * @n: number of completions that the handler has read
  * @ran: work item of the last call
+ * @soft: number of calls in softirqs
+ * @flags: flags of the queue
  * @blocks: the handler waits for @leave
  * @entered: completed when the handler is called
  * @leave: lets the handler go on
@@ -24,6 +26,8 @@ struct told {
 	struct fid_mr		*mr;
 	atomic_t		n;
 	struct work_struct	*ran;
+	atomic_t		soft;
+	u64			flags;
 	bool			blocks;
 	struct completion	entered;
 	struct completion	leave;
@@ -45,6 +49,7 @@ static void told_handler(struct fid_cq *cq, void *context)
 	struct told *told = context;
 
 	told->ran = current_work();
+	atomic_add(!!in_serving_softirq(), &told->soft);
 	while (fi_cq_read(cq, &entry, 1) == 1)
 		atomic_inc(&told->n);
 	complete(&told->entered);
@@ -55,7 +60,8 @@ static void told_handler(struct fid_cq *cq, void *context)
 static void told_open(struct kunit *test, struct efa_scene *scene, struct told *told)
 {
 	struct fi_cq_attr cq_attr = {
-		.wait_obj = FI_WAIT_UNSPEC, .handler = told_handler, .handler_context = told,
+		.flags = told->flags, .wait_obj = FI_WAIT_UNSPEC,
+		.handler = told_handler, .handler_context = told,
 	};
 	struct fi_mr_alloc_attr attr = { .max_pages = 4, .access = REMOTE };
 
@@ -459,6 +465,75 @@ static void mrq_read_while_closing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mrq_of(scene)->awaited, 0U);
 }
 
+/* --- softirqs --- */
+
+static int mrq_round(struct efa_scene *scene, struct told *told)
+{
+	int n = atomic_read(&told->n), ret;
+
+	ret = mrq_post(scene, told->mr, FI_COMPLETION);
+	if (ret || !kofi_soon(atomic_read(&told->n) == n + 1))
+		return ret ?: -ETIMEDOUT;
+	ret = fi_mr_post_inval(told->mr, FI_COMPLETION, NULL);
+	if (ret || !kofi_soon(atomic_read(&told->n) == n + 2))
+		return ret ?: -ETIMEDOUT;
+	return 0;
+}
+
+/* Softirqs call handlers as long as none of the domain's may sleep. */
+static void mrq_softirq(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct told *soft = kunit_kcalloc(test, 2, sizeof(*soft), GFP_KERNEL);
+	struct told *sleeps = soft + 1;
+	int n, i;
+
+	KUNIT_ASSERT_NOT_NULL(test, soft);
+	soft->flags = FI_CQ_SOFTIRQ;
+	told_open(test, scene, soft);
+	KUNIT_EXPECT_EQ(test, mrq_round(scene, soft), 0);
+	n = atomic_read(&soft->soft);
+	KUNIT_EXPECT_GE(test, n, 2);
+	told_open(test, scene, sleeps);
+	for (i = 0; i < 20; i++) {
+		KUNIT_EXPECT_EQ(test, mrq_round(scene, sleeps), 0);
+		KUNIT_EXPECT_EQ(test, mrq_round(scene, soft), 0);
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&sleeps->soft), 0);
+	told_close(test, sleeps);
+	/* The worker may still be queued. */
+	efake_settle();
+	n = atomic_read(&soft->soft);
+	KUNIT_EXPECT_EQ(test, mrq_round(scene, soft), 0);
+	KUNIT_EXPECT_GE(test, atomic_read(&soft->soft), n + 2);
+	told_close(test, soft);
+	KUNIT_EXPECT_EQ(test, mrq_of(scene)->nsoft, 0U);
+	KUNIT_EXPECT_EQ(test, mrq_of(scene)->nsleepy, 0U);
+}
+
+/* The softirq and the worker serve the same queue pair while queues come and go. */
+static void mrq_softirq_turns(struct kunit *test)
+{
+	struct told *told = kunit_kcalloc(test, 2, sizeof(*told), GFP_KERNEL);
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	const unsigned long start = jiffies;
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, told);
+	told[0].flags = FI_CQ_SOFTIRQ;
+	told_open(test, scene, &told[0]);
+	for (i = 0; kofi_hunting(start, 200, i); i++) {
+		KUNIT_EXPECT_EQ(test, mrq_post(scene, told[0].mr, FI_COMPLETION), 0);
+		memset(&told[1], 0, sizeof(told[1]));
+		told_open(test, scene, &told[1]);
+		KUNIT_EXPECT_EQ(test, mrq_round(scene, &told[1]), 0);
+		KUNIT_EXPECT_EQ(test, fi_mr_post_inval(told[0].mr, FI_COMPLETION, NULL), 0);
+		told_close(test, &told[1]);
+		KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&told[0].n) == 2 * (i + 1)));
+	}
+	told_close(test, &told[0]);
+}
+
 static struct kunit_case mrq_cases[] = {
 	KUNIT_CASE(mrq_calls),
 	KUNIT_CASE(mrq_calls_each),
@@ -473,6 +548,8 @@ static struct kunit_case mrq_cases[] = {
 	KUNIT_CASE(mrq_reader_tells),
 	KUNIT_CASE(mrq_sleeper),
 	KUNIT_CASE(mrq_read_while_closing),
+	KUNIT_CASE(mrq_softirq),
+	KUNIT_CASE(mrq_softirq_turns),
 	{}
 };
 
