@@ -6,7 +6,7 @@
 #include "kofi.h"
 #include "trace.h"
 
-#define KOFI_CQ_BIND	(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)
+#define KOFI_CQ_BIND	(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION | FI_LAZY_COMPLETION)
 #define KOFI_CNTR_BIND	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | \
 			 FI_REMOTE_READ | FI_REMOTE_WRITE)
 
@@ -125,10 +125,17 @@ int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role)
  * @ep: the endpoint, not yet enabled
  * @bfid: the AV, CQ, counter or EQ
  * @flags: for a CQ FI_TRANSMIT and FI_RECV, and FI_SELECTIVE_COMPLETION to have
- *	completions on success only for operations with FI_COMPLETION; for a counter
- *	FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE; otherwise 0
+ *	completions on success only for operations with FI_COMPLETION, or with FI_TRANSMIT
+ *	FI_LAZY_COMPLETION (kernel only) if nobody waits for those without it, see below; for a
+ *	counter FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE; otherwise 0
  *
  * The object can't be closed before the endpoint. fi_endpoint(3).
+ *
+ * With FI_LAZY_COMPLETION a provider may report a send, read or write without FI_COMPLETION
+ * together with a later completion of the endpoint, which saves an interrupt, a call of the handler
+ * and a wake-up of a reader. It reports it after some tens of milliseconds at the latest; sooner
+ * when fi_expedite() was called, when a post was refused with -EAGAIN, or when the endpoint is
+ * closed.
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EINVAL for an object that can't be bound to an endpoint,
@@ -473,6 +480,22 @@ ssize_t fi_cancel(struct fid *fid, void *context)
 	return ep->ops->cancel(fid, context);
 }
 EXPORT_SYMBOL_NS_GPL(fi_cancel, KOFI);
+
+/**
+ * fi_expedite() - wait for outstanding operations that nobody waited for (kernel only)
+ * @ep: the endpoint, bound to its completion queue with FI_LAZY_COMPLETION
+ *
+ * Completions of operations that are outstanding without FI_COMPLETION are reported as soon as
+ * those with it. Does nothing if the provider reports all completions at once.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void fi_expedite(struct fid_ep *ep)
+{
+	if (ep->ops && ep->ops->expedite)
+		ep->ops->expedite(ep);
+}
+EXPORT_SYMBOL_NS_GPL(fi_expedite, KOFI);
 
 /**
  * fi_flush() - end all operations with one peer

@@ -146,6 +146,7 @@ int fi_enable(struct fid_ep *ep);
 int fi_disable(struct fid_ep *ep);
 ssize_t fi_cancel(struct fid *fid, void *context);
 int fi_flush(struct fid_ep *ep, fi_addr_t addr, unsigned int timeout_ms);
+void fi_expedite(struct fid_ep *ep);
 int fi_setopt(struct fid *fid, int level, int optname, const void *optval,
 	      size_t optlen);
 int fi_getopt(struct fid *fid, int level, int optname, void *optval,

@@ -77,6 +77,7 @@ struct kofi_node;
 
 /* Flags of single calls. They reuse the bits of capabilities. */
 #define FI_SELECTIVE_COMPLETION	BIT_ULL(59)	/* fi_ep_bind() with a CQ */
+#define FI_LAZY_COMPLETION	BIT_ULL(61)	/* fi_ep_bind() with a CQ, kernel only */
 #define FI_DISCARD		BIT_ULL(58)	/* fi_trecvmsg() */
 #define FI_CLAIM		BIT_ULL(59)	/* fi_trecvmsg() */
 #define FI_DEVICE_EVENTS	BIT_ULL(60)	/* fi_eq_open(), kernel only */

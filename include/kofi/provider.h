@@ -212,6 +212,7 @@ struct fi_ops_av {
  * @cancel_tag: as @cancel, but only among receives with a tag. Not NULL if @flush_tag isn't
  * @recv_tag: as fi_trecv() for messages of any peer, without ignored bits. Connections post their
  *	receives by it. Not NULL if @flush_tag isn't
+ * @expedite: see fi_expedite(); NULL if no completions are late
  * @getopt: see fi_getopt()
  * @setopt: see fi_setopt()
  */
@@ -221,6 +222,7 @@ struct fi_ops_ep {
 	int (*flush_tag)(struct fid_ep *ep, u64 tag, unsigned int timeout_ms);
 	ssize_t (*cancel_tag)(struct fid_ep *ep, u64 tag, void *context);
 	ssize_t (*recv_tag)(struct fid_ep *ep, void *buf, size_t len, u64 tag, void *context);
+	void (*expedite)(struct fid_ep *ep);
 	int (*getopt)(struct fid *fid, int level, int optname, void *optval,
 		      size_t *optlen);
 	int (*setopt)(struct fid *fid, int level, int optname,

@@ -201,6 +201,7 @@ void kofi_cq_check_recvs(const struct kofi_cq *tx, const struct kofi_cq *rx,
 int kofi_cq_want(struct kofi_cq *cq);
 void kofi_cq_tell_room(struct kofi_cq *cq);
 bool kofi_cq_poke(struct kofi_cq *cq);
+bool kofi_cq_is_polled(const struct kofi_cq *cq);
 bool kofi_cq_share(struct kofi_cq *cq, struct kofi_source *source, const u32 *busy);
 bool kofi_cq_unshare(struct kofi_cq *cq);
 
@@ -502,6 +503,18 @@ static __always_inline void kofi_cq_batch_add(struct kofi_cq_batch *batch,
 		kofi_cq_give(batch->to, entry, src_addr);
 	else
 		kofi_cq_add(batch->cq, entry, src_addr);
+}
+
+/**
+ * kofi_cq_has_entry() - check for completions to be read
+ * @cq: the completion queue
+ *
+ * Context: Any.
+ * Return: whether there are any.
+ */
+static inline bool kofi_cq_has_entry(const struct kofi_cq *cq)
+{
+	return READ_ONCE(cq->head) != READ_ONCE(cq->tail);
 }
 
 /**

@@ -31,6 +31,8 @@ enum kofi_side_cntr {
  * @cntr: counters by enum kofi_side_cntr, each may be NULL
  * @size: maximum number of outstanding operations
  * @selective: successful operations have a completion only with FI_COMPLETION
+ * @lazy: for the sending direction, nobody waits for operations without FI_COMPLETION: their
+ *	completions may be reported late, see FI_LAZY_COMPLETION in fi_ep_bind()
  * @counted: at least one counter of the direction's own operations is bound
  * @events: for the receiving direction, FI_RMA_EVENT was granted, so counters of reads and writes
  *	by peers may be bound
@@ -45,6 +47,7 @@ struct kofi_side {
 	struct kofi_cntr	*cntr[KOFI_CNTRS];
 	u32			size;
 	bool			selective;
+	bool			lazy;
 	bool			counted;
 	bool			events;
 	struct kofi_source	source;

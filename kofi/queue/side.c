@@ -54,6 +54,7 @@ int kofi_ep_bind(struct kofi_side *tx, struct kofi_side *rx, struct fid *bfid,
 		if (sides[i]) {
 			sides[i]->cq = container_of(bfid, struct kofi_cq, cq_fid.fid);
 			sides[i]->selective = flags & FI_SELECTIVE_COMPLETION;
+			sides[i]->lazy = flags & FI_LAZY_COMPLETION;
 		}
 	}
 	return 0;

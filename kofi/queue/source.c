@@ -88,6 +88,19 @@ size_t kofi_cq_poll(struct kofi_cq *cq, void *buf, size_t count, fi_addr_t *src_
 }
 
 /**
+ * kofi_cq_is_polled() - check whether readers poll a completion queue's endpoints
+ * @cq: the completion queue
+ *
+ * Context: Any.
+ * Return: whether they do; if not, they rely on events.
+ */
+bool kofi_cq_is_polled(const struct kofi_cq *cq)
+{
+	return READ_ONCE(cq->nsources) <= KOFI_SOURCES_MAX;
+}
+EXPORT_SYMBOL_NS_GPL(kofi_cq_is_polled, KOFI_PROVIDER);
+
+/**
  * kofi_cq_poll_last() - poll for the last time before a reader sleeps
  * @cq: the completion queue
  * @always: poll any number of sources: at least one of them relies on it, because kofi_cq_poke()

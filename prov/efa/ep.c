@@ -170,6 +170,30 @@ static bool kefa_side_softirq(const struct kefa_side *side)
 	return !kefa_side_calls(side) || side->base.cq->attr.flags & FI_CQ_SOFTIRQ;
 }
 
+/* Return: whether somebody can be notified of a direction's completions. */
+static bool kefa_side_tells(const struct kefa_side *side)
+{
+	return kefa_side_calls(side) ||
+	       (side->base.cq && side->base.cq->attr.wait_obj != FI_WAIT_NONE);
+}
+
+/* Return: whether somebody waits for each send, and doesn't only poll for it. */
+static bool kefa_ep_awaits_tx(const struct kefa_ep *ep)
+{
+	if (kefa_side_counts(&ep->tx))
+		return true;
+	if (ep->tx.base.lazy)
+		return false;
+	return kefa_side_tells(&ep->tx) || (ep->tx.base.cq && ep->tx.base.cq == ep->rx.base.cq);
+}
+
+static u8 kefa_side_unflagged(const struct kefa_side *side, bool lazy)
+{
+	if (side->base.selective)
+		return KEFA_QUIET;
+	return lazy ? KEFA_LAZY : KEFA_TOLD;
+}
+
 static int kefa_ep_start(struct kefa_ep *ep)
 {
 	struct kefa_dev *dev = ep->dom->dev;
@@ -186,6 +210,17 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	if (ep->cpu < 0)
 		kefa_ep_set_cpu(ep, kefa_cpus_next());
 	attr.vector = kefa_dev_vector(dev, ep->cpu);
+	ep->split = ep->kind->read_split && !kefa_ep_awaits_tx(ep);
+	ep->tells_tx = kefa_side_tells(&ep->tx);
+	attr.split = ep->split;
+	ep->tx.unflagged = kefa_side_unflagged(&ep->tx, ep->split);
+	ep->rx.unflagged = kefa_side_unflagged(&ep->rx, false);
+	ep->tx.counted = ep->tx.base.counted || ep->split;
+	ep->rx.counted = ep->rx.base.counted;
+	ep->tx_armed = false;
+	ep->tx_late = false;
+	ep->tx_hurry = false;
+	ep->nawaited = 0;
 	ret = ep->kind->init(ep, &attr);
 	if (ret)
 		return ret;
@@ -209,7 +244,8 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	ep->kind->started(ep);
 	trace_kefa_ep(ep, true, 0);
 	spin_unlock_bh(&ep->lock);
-	kofi_ep_add_source(&ep->tx.base, &ep->rx.base, ep->kind->read, ep);
+	kofi_ep_add_source(&ep->tx.base, &ep->rx.base,
+			   ep->split ? ep->kind->read_split : ep->kind->read, ep);
 	/* The worker arms the queue. */
 	kefa_ep_kick(ep);
 	return 0;

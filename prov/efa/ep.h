@@ -32,6 +32,11 @@ struct seq_file;
 #define KEFA_WATCH_MS	20
 #endif
 
+/* Time after which sends that nobody waits for are polled for, if nothing else is. */
+#ifndef KEFA_LAZY_MS
+#define KEFA_LAZY_MS	20
+#endif
+
 /* Longest time between two looks at what fi_flush() waits for. */
 #define KEFA_QUIET_MS	50
 
@@ -53,12 +58,26 @@ enum kefa_ep_state {
 };
 
 /**
+ * enum kefa_quiet - how an operation's success is reported
+ * @KEFA_TOLD: by a completion
+ * @KEFA_QUIET: not at all
+ * @KEFA_LAZY: by a completion that nobody waits for
+ */
+enum kefa_quiet {
+	KEFA_TOLD,
+	KEFA_QUIET,
+	KEFA_LAZY,
+};
+
+/**
  * struct kefa_side - one direction of an endpoint
  * @base: the core's part; its size is the number of slots. Its op_flags change under
  *	kefa_ep.lock
  * @nfree: number of free slots; under kefa_ep.lock
- * @quiet: plain calls have no completion on success: see kofi_side_quiet(); under
- *	kefa_ep.lock
+ * @quiet: enum kefa_quiet of plain calls; under kefa_ep.lock
+ * @unflagged: enum kefa_quiet of messages without FI_COMPLETION, since the endpoint was enabled
+ * @counted: operations that ended are counted one by one, for counters or in kefa_ep.nawaited;
+ *	since the endpoint was enabled
  * @notify: completions were written and the reader hasn't been notified; under
  *	kefa_ep.lock
  * @wanted: posts were refused for lack of a resource of enum kefa_short, and the ULP
@@ -68,7 +87,9 @@ enum kefa_ep_state {
 struct kefa_side {
 	struct kofi_side	base;
 	u32			nfree;
-	bool			quiet;
+	u8			quiet;
+	u8			unflagged;
+	bool			counted;
 	bool			notify;
 	bool			wanted;
 	bool			room;
@@ -168,6 +189,7 @@ struct kefa_ep;
  *	kefa_dev.lock
  * @read: kofi_source.poll; any process context
  * @show: print additional lines in debugfs; NULL for none
+ * @read_split: @read for endpoints with kefa_ep.split; NULL if the kind has none
  * @soft: function of kefa_ep.soft; NULL if the kind can't be served in softirqs
  *
  * All but @linger, @poll, @retry, @reg, @inval and @read are called under kefa_dev.lock, in process
@@ -192,6 +214,7 @@ struct kefa_ep_kind {
 	bool (*evict)(struct kefa_ep *ep);
 	bool (*read)(void *arg, bool last, struct kofi_cq_reader *reader);
 	void (*show)(struct seq_file *s, struct kefa_ep *ep);
+	bool (*read_split)(void *arg, bool last, struct kofi_cq_reader *reader);
 	work_func_t soft;
 };
 
@@ -209,6 +232,10 @@ struct kefa_ep_kind {
  * @work_cpu: CPU of @work, or WORK_CPU_UNBOUND
  * @rnr_retry: retries of the queue pair; under kefa_dev.lock
  * @softirq: @soft serves the endpoint instead of @work, as no handler may sleep
+ * @split: the device has a completion queue for sends, because nobody waits for some of them. It is
+ *	polled whenever that for receives is. See progress.c
+ * @tells_tx: somebody can be notified at the completion queue for sends, by a handler or a wait
+ *	object
  * @by_readers: only readers of completion queues wait for completions: there are neither
  *	handlers nor counters
  * @rcu: frees the endpoint
@@ -222,8 +249,16 @@ struct kefa_ep_kind {
  * @state: enum kefa_ep_state
  * @stop_err: errno of operations that complete after the endpoint stopped
  * @polled: a reader has polled since the last run of @idle, and didn't go to sleep
- * @watched: @idle is queued
+ * @watched: @idle is queued, to check whether readers still poll or, with @split, to poll for sends
+ *	that nobody waits for
  * @had_qp: @hq must be destroyed
+ * @tx_armed: with @split, the next completion of a send raises an event, or one has been raised and
+ *	nobody has polled since
+ * @tx_late: with @split, sends are outstanding for long, so their next completion should raise an
+ *	event
+ * @tx_hurry: with @split, the ULP waits for outstanding sends: see fi_expedite()
+ * @nawaited: with @split, number of outstanding operations of the sending side that somebody waits
+ *	for
  * @limits: limits of the fast path
  * @tx: sending side
  * @rx: receiving side
@@ -264,6 +299,8 @@ struct kefa_ep {
 	int			work_cpu;
 	u32			rnr_retry;
 	bool			softirq;
+	bool			split;
+	bool			tells_tx;
 	bool			by_readers;
 	struct rcu_head		rcu;
 	struct list_head	list;
@@ -278,6 +315,10 @@ struct kefa_ep {
 	bool			polled;
 	bool			watched;
 	bool			had_qp;
+	bool			tx_armed;
+	bool			tx_late;
+	bool			tx_hurry;
+	u32			nawaited;
 	struct kefa_limits	limits;
 	struct kefa_side	tx;
 	struct kefa_side	rx;
@@ -367,6 +408,11 @@ void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker) __releases(&ep->loc
 void kefa_ep_idle(struct work_struct *work);
 void kefa_ep_map_retry(struct work_struct *work);
 bool kefa_ep_arm(struct kefa_ep *ep);
+void kefa_ep_want_tx(struct kefa_ep *ep);
+bool kefa_ep_unpolled_tx(const struct kefa_ep *ep);
+void kefa_ep_expedite(struct fid_ep *ep_fid);
+void kefa_ep_tx_posted(struct kefa_ep *ep, bool awaited);
+int kefa_ep_cq_full(struct kefa_ep *ep, struct kefa_side *side);
 void kefa_ep_read_end(struct kefa_ep *ep, bool found, int self) __releases(&ep->lock);
 struct kefa_news kefa_ep_news(struct kefa_ep *ep);
 void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * EFA kernel verbs. This file handles their peculiarities, and is the only one that
- * posts or polls. The rules are: one completion queue per queue pair, created with a
- * handler, because the driver sends events to no other; every work request signaled,
- * with no flags but SIGNALED and INLINE; at least one SGE, because the driver reads
- * the first SGE of an RDMA whatever their number; states INIT, RTR, RTS with exactly
- * these attributes.
+ * posts or polls. The rules are: completion queues that no other queue pair uses, one or, for
+ * sends that nobody waits for, one for each direction, created with a handler, because the
+ * driver sends events to no other; every work request signaled, with no flags but SIGNALED
+ * and INLINE; at least one SGE, because the driver reads the first SGE of an RDMA whatever
+ * their number; states INIT, RTR, RTS with exactly these attributes.
  */
 #include <linux/kmemleak.h>
 #include <linux/random.h>
@@ -80,6 +80,43 @@ static int kefa_hw_start(struct kefa_hw_qp *hq, u8 rnr_retry)
 	       kefa_hw_modify(hq, rnr_retry, IB_QPS_RTS, mask);
 }
 
+static struct ib_cq *kefa_hw_cq_create(struct kefa_hw_qp *hq, u32 depth, u32 vector)
+{
+	const struct ib_cq_init_attr attr = { .cqe = depth, .comp_vector = vector };
+
+	return ib_create_cq(hq->pd->device, kefa_hw_event, NULL, hq, &attr);
+}
+
+static void kefa_hw_cqs_destroy(struct kefa_hw_qp *hq)
+{
+	if (hq->scq)
+		ib_destroy_cq(hq->scq);
+	hq->scq = NULL;
+	ib_destroy_cq(hq->cq);
+	hq->cq = NULL;
+}
+
+static int kefa_hw_cqs_create(struct kefa_hw_qp *hq, const struct kefa_hw_qp_attr *attr)
+{
+	const u32 depth = attr->rx_depth + (attr->split ? 0 : attr->tx_depth);
+	struct ib_cq *cq = kefa_hw_cq_create(hq, depth, attr->vector);
+
+	/* The only reason of the driver for -EINVAL: no event queue. */
+	if (IS_ERR(cq))
+		return PTR_ERR(cq) == -EINVAL ? -ENXIO : PTR_ERR(cq);
+	hq->cq = cq;
+	hq->scq = NULL;
+	if (!attr->split)
+		return 0;
+	cq = kefa_hw_cq_create(hq, attr->tx_depth, attr->vector);
+	if (!IS_ERR(cq)) {
+		hq->scq = cq;
+		return 0;
+	}
+	kefa_hw_cqs_destroy(hq);
+	return PTR_ERR(cq);
+}
+
 int kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
 {
 	int ret = ib_destroy_qp(hq->qp);
@@ -87,32 +124,31 @@ int kefa_hw_qp_destroy(struct kefa_hw_qp *hq)
 	if (ret)
 		return ret;
 	hq->qp = NULL;
-	ib_destroy_cq(hq->cq);
-	hq->cq = NULL;
+	kefa_hw_cqs_destroy(hq);
 	return 0;
 }
 
 void kefa_hw_qp_silence(struct kefa_hw_qp *hq)
 {
 	WRITE_ONCE(hq->cq->comp_handler, kefa_hw_no_event);
+	if (hq->scq)
+		WRITE_ONCE(hq->scq->comp_handler, kefa_hw_no_event);
 	/* Wait for interrupts that are calling the previous handler. */
 	synchronize_rcu();
 }
 
 void kefa_hw_qp_abandon(struct kefa_hw_qp *hq)
 {
-	/* The queue pair uses the completion queue, which must stay as well. */
+	/* The queue pair uses the completion queues, which must stay as well. */
 	kefa_hw_forget(&hq->qp->res, hq->qp);
 	kefa_hw_forget(&hq->cq->res, hq->cq);
+	if (hq->scq)
+		kefa_hw_forget(&hq->scq->res, hq->scq);
 }
 
 int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 		      const struct kefa_hw_qp_attr *attr)
 {
-	struct ib_cq_init_attr cq_attr = {
-		.cqe		= attr->tx_depth + attr->rx_depth,
-		.comp_vector	= attr->vector,
-	};
 	struct ib_qp_init_attr qp_attr = {
 		.qp_type	= attr->ud ? IB_QPT_UD : EFA_QPT_SRD,
 		.sq_sig_type	= IB_SIGNAL_ALL_WR,
@@ -126,22 +162,16 @@ int kefa_hw_qp_create(struct kefa_hw_qp *hq,
 	};
 	int ret;
 
-	hq->cq = ib_create_cq(hq->pd->device, kefa_hw_event, NULL, hq,
-			      &cq_attr);
-	if (IS_ERR(hq->cq)) {
-		ret = PTR_ERR(hq->cq);
-		hq->cq = NULL;
-		/* The only reason of the driver for -EINVAL: no event queue. */
-		return ret == -EINVAL ? -ENXIO : ret;
-	}
-	qp_attr.send_cq = hq->cq;
+	ret = kefa_hw_cqs_create(hq, attr);
+	if (ret)
+		return ret;
+	qp_attr.send_cq = hq->scq ?: hq->cq;
 	qp_attr.recv_cq = hq->cq;
 	hq->qp = ib_create_qp(hq->pd, &qp_attr);
 	if (IS_ERR(hq->qp)) {
 		ret = PTR_ERR(hq->qp);
 		hq->qp = NULL;
-		ib_destroy_cq(hq->cq);
-		hq->cq = NULL;
+		kefa_hw_cqs_destroy(hq);
 		return ret;
 	}
 	/*
@@ -216,12 +246,12 @@ int kefa_hw_post_recv(struct kefa_hw_qp *hq, struct kefa_recv_wr *wrs, unsigned 
 	return qp->device->ops.post_recv(qp, &wrs[0].wr, &hq->recv_failed);
 }
 
-static noinline int kefa_hw_poll_on(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
+static noinline int kefa_hw_poll_on(struct ib_cq *cq, struct ib_wc *wcs, int count)
 {
 	int ret, skips = 1;
 
 	do {
-		ret = ib_poll_cq(hq->cq, count, wcs);
+		ret = ib_poll_cq(cq, count, wcs);
 	} while (ret < 0 && ++skips < KEFA_POLL_SKIPS);
 	return max(ret, 0);
 }
@@ -230,13 +260,25 @@ int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
 {
 	int ret = ib_poll_cq(hq->cq, count, wcs);
 
-	return likely(ret >= 0) ? ret : kefa_hw_poll_on(hq, wcs, count);
+	return likely(ret >= 0) ? ret : kefa_hw_poll_on(hq->cq, wcs, count);
+}
+
+int kefa_hw_poll_tx(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
+{
+	int ret = ib_poll_cq(hq->scq, count, wcs);
+
+	return likely(ret >= 0) ? ret : kefa_hw_poll_on(hq->scq, wcs, count);
 }
 
 int kefa_hw_arm(struct kefa_hw_qp *hq)
 {
 	return ib_req_notify_cq(hq->cq, IB_CQ_NEXT_COMP |
 					IB_CQ_REPORT_MISSED_EVENTS);
+}
+
+int kefa_hw_arm_tx(struct kefa_hw_qp *hq)
+{
+	return ib_req_notify_cq(hq->scq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 }
 
 struct ib_ah *kefa_hw_ah_create(struct ib_pd *pd, const u8 *gid)

@@ -134,10 +134,11 @@ static inline struct kefa_wc kefa_wc_read(const struct ib_wc *wc)
 }
 
 /**
- * struct kefa_hw_qp - a queue pair with its own completion queue
+ * struct kefa_hw_qp - a queue pair with its own completion queues
  * @pd: protection domain
  * @qp: the queue pair
- * @cq: the completion queue, for both directions
+ * @cq: the completion queue of receives, and without @scq that of both directions
+ * @scq: the completion queue of sends, or NULL
  * @event: called in hard interrupt context when there are completions to poll
  * @arg: argument of @event
  * @qpn: number of the queue pair
@@ -151,6 +152,7 @@ struct kefa_hw_qp {
 	struct ib_pd			*pd;
 	struct ib_qp			*qp;
 	struct ib_cq			*cq;
+	struct ib_cq			*scq;
 	void				(*event)(void *arg);
 	void				*arg;
 	u32				qpn;
@@ -168,6 +170,7 @@ struct kefa_hw_qp {
  * @rnr_retry: number of times that the device retries a peer without a receive;
  *	KEFA_RNR_UNSET to not set it
  * @ud: the queue pair is for datagrams, whose sends kefa_wr_send_ud() begins
+ * @split: sends have a completion queue of their own
  */
 struct kefa_hw_qp_attr {
 	u32	tx_depth;
@@ -175,6 +178,7 @@ struct kefa_hw_qp_attr {
 	u32	vector;
 	u8	rnr_retry;
 	bool	ud;
+	bool	split;
 };
 
 /*
@@ -191,7 +195,9 @@ struct kefa_hw_qp_attr {
  *
  * kefa_hw_post_send() returns 0, or a negative errno with the number of posted work
  * requests in kefa_hw_qp.bad; kefa_hw_poll() the number of completions, 0 if there are
- * none; kefa_hw_arm() more than 0 if there are already completions to poll;
+ * none; kefa_hw_arm() more than 0 if there are already completions to poll. With
+ * kefa_hw_qp_attr.split these two concern receives, and kefa_hw_poll_tx() and kefa_hw_arm_tx()
+ * sends;
  * kefa_hw_mr_map() the number of segments that fit.
  */
 struct ib_pd *kefa_hw_pd_create(struct ib_device *ibdev);
@@ -205,6 +211,8 @@ int kefa_hw_post_send(struct kefa_hw_qp *hq, struct kefa_wr *const *wrs, unsigne
 int kefa_hw_post_recv(struct kefa_hw_qp *hq, struct kefa_recv_wr *wrs, unsigned int count);
 int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count);
 int kefa_hw_arm(struct kefa_hw_qp *hq);
+int kefa_hw_poll_tx(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count);
+int kefa_hw_arm_tx(struct kefa_hw_qp *hq);
 struct ib_ah *kefa_hw_ah_create(struct ib_pd *pd, const u8 *gid);
 int kefa_hw_ah_destroy(struct ib_ah *ah);
 void kefa_hw_ah_abandon(struct ib_ah *ah);

@@ -55,6 +55,8 @@ static inline int kefa_ep_again(struct kefa_ep *ep, struct kefa_side *side, bool
 	lockdep_assert_held(&ep->lock);
 	ep->stats.again++;
 	side->wanted = true;
+	if (unlikely(ep->split) && side == &ep->tx)
+		kefa_ep_want_tx(ep);
 	if (dma) {
 		ep->stats.map_failed++;
 		queue_delayed_work(kefa_wq, &ep->map_retry,
@@ -64,17 +66,18 @@ static inline int kefa_ep_again(struct kefa_ep *ep, struct kefa_side *side, bool
 }
 
 /**
- * kefa_ep_watch() - schedule a check whether readers still poll
+ * kefa_ep_watch() - schedule a check whether readers still poll, or a poll for sends
  * @ep: the endpoint
+ * @ms: time until then, in milliseconds
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
-static inline void kefa_ep_watch(struct kefa_ep *ep)
+static inline void kefa_ep_watch(struct kefa_ep *ep, unsigned int ms)
 {
 	if (ep->watched)
 		return;
 	ep->watched = true;
-	queue_delayed_work(kefa_wq, &ep->idle, msecs_to_jiffies(KEFA_WATCH_MS));
+	queue_delayed_work(kefa_wq, &ep->idle, msecs_to_jiffies(ms));
 }
 
 /*

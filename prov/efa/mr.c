@@ -397,6 +397,7 @@ static void kefa_mr_leave(struct kefa_mr *mr)
 	spin_lock_bh(&mr->ep->lock);
 	mr->closing = true;
 	spin_unlock_bh(&mr->ep->lock);
+	kefa_ep_expedite(&mr->ep->ep_fid);
 	kefa_mr_wait(mr);
 	/* Removal and revocation read kefa_mr.ep under this lock. */
 	kefa_dev_lock(dev);
@@ -534,6 +535,13 @@ static noinline int kefa_mr_again(struct kefa_mr *mr, bool dma)
 	return ret;
 }
 
+static noinline int kefa_mr_cq_full(struct kefa_mr *mr)
+{
+	if (mr->ep)
+		return kefa_ep_cq_full(mr->ep, &mr->ep->tx);
+	return kefa_mr_not_open(mr) ?: -EAGAIN;
+}
+
 /* The ULP must not post requests for one region concurrently. */
 static int kefa_mr_post_reg(struct fid_mr *mr_fid,
 			    const struct fi_mr_attr *attr, u64 flags)
@@ -546,7 +554,7 @@ static int kefa_mr_post_reg(struct fid_mr *mr_fid,
 	    !(attr->access & KEFA_MR_REMOTE))
 		return -EINVAL;
 	if (kofi_cq_reserve(mr->cq))
-		return kefa_mr_not_open(mr) ?: -EAGAIN;
+		return kefa_mr_cq_full(mr);
 	rcu_read_lock();
 	ret = kefa_mr_may_reg(mr, flags) ?: kefa_mr_map(mr, attr);
 	if (unlikely(ret == -EAGAIN))
@@ -577,7 +585,7 @@ static int kefa_mr_post_inval(struct fid_mr *mr_fid, u64 flags, void *context)
 	if (flags & ~KEFA_MR_FLAGS)
 		return -FI_EBADFLAGS;
 	if (kofi_cq_reserve(mr->cq))
-		return kefa_mr_not_open(mr) ?: -EAGAIN;
+		return kefa_mr_cq_full(mr);
 	if (mr->ep) {
 		ret = mr->ep->kind->inval(mr, flags, context);
 		goto out;

@@ -79,6 +79,12 @@ struct kefa_news kefa_ep_news(struct kefa_ep *ep)
 	return news;
 }
 
+/* Nobody waits at a queue for sends without handler and wait object. */
+static noinline void kefa_ep_tell_tx_room(struct kefa_ep *ep)
+{
+	kofi_side_tell_room(ep->split && !ep->tells_tx ? &ep->rx.base : &ep->tx.base);
+}
+
 /**
  * kefa_ep_tell() - notify readers of completions, and of room for refused posts
  * @ep: the endpoint
@@ -92,7 +98,7 @@ void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker)
 	int i;
 
 	if (unlikely(news.room[0]))
-		kofi_side_tell_room(&ep->tx.base);
+		kefa_ep_tell_tx_room(ep);
 	if (unlikely(news.room[1]))
 		kofi_side_tell_room(&ep->rx.base);
 	for (i = 0; i < ARRAY_SIZE(news.cq); i++) {
@@ -125,7 +131,7 @@ noinline void kefa_ep_unlock_tell(struct kefa_ep *ep, bool in_worker)
 }
 
 /**
- * kefa_ep_idle() - check whether readers still poll
+ * kefa_ep_idle() - check whether readers still poll, or poll for sends
  * @work: kefa_ep.idle
  *
  * Context: Process context.
@@ -136,8 +142,110 @@ void kefa_ep_idle(struct work_struct *work)
 
 	spin_lock_bh(&ep->lock);
 	ep->watched = false;
+	ep->tx_late = ep->split;
 	spin_unlock_bh(&ep->lock);
 	kefa_ep_kick(ep);
+}
+
+/**
+ * kefa_ep_want_tx() - have the next completion of a send noticed
+ * @ep: the endpoint, enabled, with kefa_ep.split
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_ep_want_tx(struct kefa_ep *ep)
+{
+	lockdep_assert_held(&ep->lock);
+	if (ep->tx_armed)
+		return;
+	ep->tx_armed = true;
+	if (kefa_hw_arm_tx(&ep->hq) > 0)
+		kefa_ep_kick(ep);
+}
+
+/**
+ * kefa_ep_unpolled_tx() - check for readers that wait for sends, but don't poll for them
+ * @ep: the endpoint, with kefa_ep.split
+ *
+ * Context: Process or softirq context.
+ * Return: whether completions of sends need events, even if nobody can be notified of them.
+ */
+bool kefa_ep_unpolled_tx(const struct kefa_ep *ep)
+{
+	const struct kofi_side *tx = &ep->tx.base;
+
+	return !tx->lazy && tx->cq && !kofi_cq_is_polled(tx->cq);
+}
+
+/**
+ * kefa_ep_tx_posted() - note that an operation of the sending side is posted, or about to be
+ * @ep: the endpoint, enabled, with kefa_ep.split
+ * @awaited: somebody waits for it without polling. Its end decrements kefa_ep.nawaited
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_ep_tx_posted(struct kefa_ep *ep, bool awaited)
+{
+	lockdep_assert_held(&ep->lock);
+	ep->nawaited += awaited;
+	if (awaited || kefa_ep_unpolled_tx(ep))
+		kefa_ep_want_tx(ep);
+	else if (!ep->tx_armed)
+		kefa_ep_watch(ep, KEFA_LAZY_MS);
+}
+
+/**
+ * kefa_ep_expedite() - have the ends of outstanding sends noticed
+ * @ep_fid: the endpoint
+ *
+ * Serves as fi_ops_ep.expedite.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ */
+void kefa_ep_expedite(struct fid_ep *ep_fid)
+{
+	struct kefa_ep *ep = to_kefa_ep(ep_fid);
+
+	spin_lock_bh(&ep->lock);
+	if (ep->split && ep->state == KEFA_EP_ENABLED && ep->tx.nfree != ep->tx.base.size) {
+		ep->tx_hurry = true;
+		kefa_ep_want_tx(ep);
+	}
+	spin_unlock_bh(&ep->lock);
+}
+
+/**
+ * kefa_ep_cq_full() - refuse a post because the completion queue is full
+ * @ep: the endpoint
+ * @side: the direction
+ *
+ * The queue notifies the ULP when a reader has freed entries. That doesn't help a ULP that waits
+ * while completions are still with the device, which raises no event for them.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: -EAGAIN, -ENODEV, -FI_EOPBADSTATE.
+ */
+int kefa_ep_cq_full(struct kefa_ep *ep, struct kefa_side *side)
+{
+	const struct kofi_cq *cq = side->base.cq;
+	int ret;
+
+	spin_lock_bh(&ep->lock);
+	ret = kefa_not_enabled(ep);
+	if (!ret && ep->split && side == &ep->tx && side->nfree != side->base.size) {
+		ret = kefa_ep_again(ep, side, false);
+	} else if (!ret) {
+		/* The queue can't tell anybody to read what it has, but that for receives can. */
+		if (ep->split && side == &ep->tx && !ep->tells_tx && cq &&
+		    kofi_cq_has_entry(cq)) {
+			side->room = true;
+			kefa_ep_kick(ep);
+		}
+		ep->stats.again++;
+		ret = -EAGAIN;
+	}
+	spin_unlock_bh(&ep->lock);
+	return ret;
 }
 
 /**
@@ -152,7 +260,7 @@ bool kefa_ep_arm(struct kefa_ep *ep)
 {
 	if (ep->by_readers && ep->polled) {
 		WRITE_ONCE(ep->polled, false);
-		kefa_ep_watch(ep);
+		kefa_ep_watch(ep, KEFA_WATCH_MS);
 		return false;
 	}
 	return kefa_hw_arm(&ep->hq) > 0;

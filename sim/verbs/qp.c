@@ -121,7 +121,8 @@ static void lock_and_count(struct efasim_vcq *send, struct efasim_vcq *recv,
 	if (send == recv) {
 		count_users(send, recv, by, slot);
 	} else {
-		spin_lock(&send->lock);
+		/* Both locks are taken here only, by the one queue pair that uses both queues. */
+		spin_lock_nested(&send->lock, SINGLE_DEPTH_NESTING);
 		count_users(send, recv, by, slot);
 		spin_unlock(&send->lock);
 	}

@@ -16,6 +16,8 @@
 #define KEFA_DMA_FAKE
 /* No delay, so that efake_settle() waits for the work. */
 #define KEFA_WATCH_MS	0
+/* Tests wait for sends that nobody waits for by flushing kefa_ep.idle. */
+#define KEFA_LAZY_MS	2000
 
 #include <kunit/test.h>
 #include <linux/device.h>
@@ -127,6 +129,12 @@ struct efake_wr {
  * @doorbells: number of posted lists of work requests
  * @rx_doorbells: number of posted lists of receives
  * @events: number of events raised
+ * @tx_ring: with kefa_hw_qp_attr.split, completions of @sent to poll
+ * @tx_head: index of the next of them to poll
+ * @tx_tail: index of the next of them to write
+ * @tx_armed: the next of them raises an event
+ * @tx_arms: number of times that @tx_armed was set
+ * @tx_events: number of events raised by them
  * @packets: number of packets that were sent or received without an error
  */
 struct efake_qp {
@@ -152,6 +160,12 @@ struct efake_qp {
 	unsigned int		doorbells;
 	unsigned int		rx_doorbells;
 	unsigned int		events;
+	struct kefa_wc		*tx_ring;
+	unsigned int		tx_head;
+	unsigned int		tx_tail;
+	bool			tx_armed;
+	unsigned int		tx_arms;
+	unsigned int		tx_events;
 	unsigned int		packets;
 };
 

@@ -129,15 +129,18 @@ static bool qp_rooms(struct efake_qp *qp, const struct kefa_hw_qp_attr *attr)
 	INIT_LIST_HEAD(&qp->free);
 	qp->wrs = kvcalloc(qp->nwrs, sizeof(*qp->wrs), GFP_KERNEL);
 	qp->ring = kvcalloc(EFAKE_CQ_RING, sizeof(*qp->ring), GFP_KERNEL);
+	if (attr->split)
+		qp->tx_ring = kvcalloc(EFAKE_CQ_RING, sizeof(*qp->tx_ring), GFP_KERNEL);
 	for (i = 0; qp->wrs && i < qp->nwrs; i++)
 		list_add_tail(&qp->wrs[i].list, &qp->free);
-	return qp->wrs && qp->ring;
+	return qp->wrs && qp->ring && (qp->tx_ring || !attr->split);
 }
 
 void efake_qp_free(struct efake_qp *qp)
 {
 	kvfree(qp->wrs);
 	kvfree(qp->ring);
+	kvfree(qp->tx_ring);
 	kfree(qp);
 }
 

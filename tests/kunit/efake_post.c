@@ -15,6 +15,20 @@ static void qp_event(struct efake_qp *qp)
 	qp->hq->event(qp->hq->arg);
 }
 
+static void qp_push_tx(struct efake_qp *qp, const struct kefa_wc *wc)
+{
+	lockdep_assert_held(&qp->fake->lock);
+	if (qp->tx_tail - qp->tx_head == EFAKE_CQ_RING)
+		efake_breach(qp->fake, "the completion queue of sends overran");
+	else
+		qp->tx_ring[qp->tx_tail++ % EFAKE_CQ_RING] = *wc;
+	if (!qp->tx_armed || !qp->hq)
+		return;
+	qp->tx_armed = false;
+	qp->tx_events++;
+	qp->hq->event(qp->hq->arg);
+}
+
 static void qp_push(struct efake_qp *qp, const struct kefa_wc *wc)
 {
 	lockdep_assert_held(&qp->fake->lock);
@@ -116,7 +130,10 @@ static void wr_done(struct efake_wr *wr, const struct kefa_wc *wc)
 			    wr->opcode == IB_WR_SEND_WITH_IMM))
 		qp->packets++;
 	done.id = wr->id;
-	qp_push(qp, &done);
+	if (qp->tx_ring && !wr->recv)
+		qp_push_tx(qp, &done);
+	else
+		qp_push(qp, &done);
 }
 
 void efake_recv_done(struct efake_wr *wr, const struct kefa_wc *wc)
@@ -587,6 +604,37 @@ int kefa_hw_arm(struct kefa_hw_qp *hq)
 	ret = qp->head != qp->tail || qp->fake->missed;
 	if (qp->fake->missed)
 		qp->fake->missed--;
+	spin_unlock_irqrestore(&qp->fake->lock, flags);
+	return ret;
+}
+
+int kefa_hw_poll_tx(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
+{
+	struct efake_qp *qp = efake_to_qp(hq);
+	unsigned long flags;
+	int n;
+
+	if (!softirq_count() || !qp->hq || !qp->tx_ring)
+		efake_breach(qp->fake, "a poll for sends at the wrong time");
+	spin_lock_irqsave(&qp->fake->lock, flags);
+	for (n = 0; n < count && qp->tx_head != qp->tx_tail; n++)
+		wcs[n] = wc_verbs(&qp->tx_ring[qp->tx_head++ % EFAKE_CQ_RING]);
+	spin_unlock_irqrestore(&qp->fake->lock, flags);
+	return n;
+}
+
+int kefa_hw_arm_tx(struct kefa_hw_qp *hq)
+{
+	struct efake_qp *qp = efake_to_qp(hq);
+	unsigned long flags;
+	int ret;
+
+	if (!softirq_count() || !qp->hq || !qp->tx_ring)
+		efake_breach(qp->fake, "arming for sends at the wrong time");
+	spin_lock_irqsave(&qp->fake->lock, flags);
+	qp->tx_armed = true;
+	qp->tx_arms++;
+	ret = qp->tx_head != qp->tx_tail;
 	spin_unlock_irqrestore(&qp->fake->lock, flags);
 	return ret;
 }

@@ -38,6 +38,7 @@ struct kefa_slots {
  * @rest_mem: memory of all of @rests and @rests_free
  * @rests: partly posted reads and writes, oldest first
  * @rnr_tail: pointer to which the next work request to be resent is linked
+ * @special: @again isn't NULL, or kefa_ep.split is set: see kefa_plain_locked()
  * @ah_wanted: an address handle is waiting to be destroyed until operations are done
  * @rnr_ms: FI_OPT_RNR_TIMEOUT, or 0; under kefa_dev.lock
  * @tx: slots of the sending side
@@ -59,6 +60,7 @@ struct kefa_direct {
 	struct kefa_rest	*rest_mem;
 	struct list_head	rests;
 	u32			*rnr_tail;
+	bool			special;
 	bool			ah_wanted;
 	u32			rnr_ms;
 	struct kefa_slots	tx;
@@ -93,6 +95,7 @@ void kefa_direct_rx_flush(struct kefa_ep *ep);
 void kefa_direct_rx_hold(struct kefa_ep *ep, bool more);
 void kefa_direct_fail_all(struct kefa_ep *ep, int err);
 bool kefa_direct_read(void *arg, bool last, struct kofi_cq_reader *reader);
+bool kefa_direct_read_split(void *arg, bool last, struct kofi_cq_reader *reader);
 
 /* post.c */
 

@@ -109,6 +109,7 @@ static const struct kefa_ep_kind kefa_direct_kind = {
 	.end		= kefa_copies_fini,
 	.scan		= kefa_ops_scan,
 	.read		= kefa_direct_read,
+	.read_split	= kefa_direct_read_split,
 	.soft		= kefa_direct_soft,
 };
 
@@ -165,9 +166,10 @@ static int kefa_direct_setopt(struct fid *fid, int level, int optname,
 
 /* There is no cancel, because the device can't cancel work requests. */
 static const struct fi_ops_ep kefa_direct_ep_ops = {
-	.flush	= kefa_direct_quiet,
-	.getopt	= kefa_direct_getopt,
-	.setopt	= kefa_direct_setopt,
+	.flush		= kefa_direct_quiet,
+	.expedite	= kefa_ep_expedite,
+	.getopt		= kefa_direct_getopt,
+	.setopt		= kefa_direct_setopt,
 };
 
 static bool kefa_direct_possible(const struct kefa_dev *dev, const struct fi_info *info)

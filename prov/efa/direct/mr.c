@@ -28,11 +28,13 @@ static struct kefa_wr *kefa_direct_mr_begin(struct kefa_mr *mr, u64 flags, void 
 	op->flags = 0;
 	op->data = 0;
 	op->len = mr->len;
-	op->quiet = !(flags & FI_COMPLETION);
+	op->quiet = flags & FI_COMPLETION ? KEFA_TOLD : KEFA_QUIET;
 	mr->op = op;
 	mr->id = op->id;
 	mr->status = 0;
 	WRITE_ONCE(ep->nregs, ep->nregs + 1);
+	if (unlikely(ep->split))
+		kefa_ep_tx_posted(ep, kefa_op_awaited(ep, op));
 	return kefa_direct_wr(ep, op, ep->nheld++);
 }
 

@@ -104,6 +104,7 @@ int kefa_ops_init(struct kefa_ep *ep)
 		direct->ops = NULL;
 		return ret;
 	}
+	direct->special = direct->again || ep->split;
 	direct->tx = (struct kefa_slots){ .ended_tail = &direct->tx.ended };
 	direct->rx = (struct kefa_slots){ .ended_tail = &direct->rx.ended };
 	for (i = direct->nops; i--;)
@@ -159,7 +160,7 @@ struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 	op->len = 0;
 	op->ah = NULL;
 	op->nsegs = 0;
-	op->quiet = false;
+	op->quiet = KEFA_TOLD;
 	return op;
 }
 
@@ -206,7 +207,7 @@ static void kefa_op_write_cq(const struct kefa_op *op, struct kofi_cq *cq)
 
 	if (op->err)
 		kefa_op_write_err(op, cq);
-	else if (op->quiet)
+	else if (op->quiet == KEFA_QUIET)
 		kofi_cq_unreserve(cq);
 	else
 		kofi_cq_write(cq, &entry, FI_ADDR_NOTAVAIL);
@@ -226,8 +227,10 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 		kefa_copy_free(ep, op->copy);
 	if (side->base.cq) {
 		kefa_op_write_cq(op, side->base.cq);
-		side->notify |= op->err || !op->quiet;
+		side->notify |= op->err || op->quiet != KEFA_QUIET;
 	}
+	if (unlikely(ep->split) && side == &ep->tx)
+		ep->nawaited -= kefa_op_awaited(ep, op);
 	if (!op->has_mr)
 		kofi_side_count(&side->base, op->flags, op->len, op->err);
 	kefa_op_clear(op);

@@ -46,7 +46,7 @@ enum kefa_op_state {
  * @dir: direction of the DMA mapping
  * @state: enum kefa_op_state
  * @parts: for a head, number of outstanding parts
- * @quiet: no completion on success
+ * @quiet: enum kefa_quiet
  * @has_rest: @rest is valid and counts as one of @parts, and there is no @copy
  * @has_mr: the operation registers or invalidates memory: mr.c
  * @more: the operation has other work requests, or a buffer: see kefa_op_done()
@@ -67,7 +67,7 @@ struct kefa_op {
 	u8			dir;
 	u8			state;
 	u8			parts;
-	bool			quiet;
+	u8			quiet;
 	bool			has_rest;
 	bool			has_mr;
 	bool			more;

@@ -167,6 +167,35 @@ static __always_inline void kefa_wr_to(struct kefa_wr *wr, const struct kefa_op 
 }
 
 /**
+ * kefa_side_quiet() - how an operation's success is reported
+ * @side: direction of the operation
+ * @flags: flags of the operation, including those from kofi_req_flags()
+ *
+ * Context: Any.
+ * Return: enum kefa_quiet.
+ */
+static __always_inline u8 kefa_side_quiet(const struct kefa_side *side, u64 flags)
+{
+	return flags & FI_COMPLETION ? KEFA_TOLD : side->unflagged;
+}
+
+/**
+ * kefa_op_awaited() - check whether somebody waits for an operation of the sending side
+ * @ep: the endpoint, with kefa_ep.split
+ * @op: the operation
+ *
+ * Nobody waits for a queue without handler and wait object. Registrations are waited for even if
+ * they have no completion.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: whether it is counted in kefa_ep.nawaited.
+ */
+static inline bool kefa_op_awaited(const struct kefa_ep *ep, const struct kefa_op *op)
+{
+	return ep->tells_tx && (op->has_mr || op->quiet == KEFA_TOLD);
+}
+
+/**
  * kefa_direct_tx_head() - initialize the head of a send, read or write, and count it
  * @ep: the endpoint
  * @op: slot of the first work request
@@ -174,13 +203,13 @@ static __always_inline void kefa_wr_to(struct kefa_wr *wr, const struct kefa_op 
  * @len: length in bytes
  * @ah: the peer's address handle
  * @context: the caller's context
- * @quiet: no completion on success
+ * @quiet: enum kefa_quiet
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
 static __always_inline void kefa_direct_tx_head(struct kefa_ep *ep, struct kefa_op *op,
 						u64 what, size_t len, struct kefa_ah *ah,
-						void *context, bool quiet)
+						void *context, u8 quiet)
 {
 	op->context = context;
 	op->flags = what;
@@ -238,14 +267,14 @@ static __always_inline void kefa_direct_posted(struct kefa_ep *ep, bool more)
  * @op: the operation, with its memory
  * @what: kofi_req.what
  * @context: the caller's context
- * @quiet: no completion on success
+ * @quiet: enum kefa_quiet
  * @more: another receive follows at once
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
 static __always_inline void kefa_direct_rx_post(struct kefa_ep *ep, struct kefa_recv_wr *wr,
 						struct kefa_op *op,
-						u64 what, void *context, bool quiet, bool more)
+						u64 what, void *context, u8 quiet, bool more)
 {
 	int ret;
 

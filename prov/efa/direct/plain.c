@@ -23,8 +23,8 @@ void kefa_plain_limits(struct kefa_ep *ep)
 	size_t mtu = ep->dom->dev->mtu;
 
 	lockdep_assert_held(&ep->lock);
-	ep->tx.quiet = kofi_side_quiet(&ep->tx.base, tx);
-	ep->rx.quiet = kofi_side_quiet(&ep->rx.base, rx);
+	ep->tx.quiet = kefa_side_quiet(&ep->tx, tx);
+	ep->rx.quiet = kefa_side_quiet(&ep->rx, rx);
 	ep->limits = (struct kefa_limits) {
 		.send	= kefa_limit(ep, FI_MSG | FI_SEND, tx, mtu),
 		/* Longer data doesn't fit into a work request and must be copied. */

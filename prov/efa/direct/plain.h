@@ -79,12 +79,12 @@ static __always_inline bool kefa_plain_map2(struct kefa_ep *ep, const struct kef
 	return false;
 }
 
-static __always_inline bool kefa_plain_quiet(const struct kefa_side *side,
-					     const struct kefa_plain *p)
+static __always_inline u8 kefa_plain_quiet(const struct kefa_side *side,
+					   const struct kefa_plain *p)
 {
 	if (p->msg)
-		return kofi_side_quiet(&side->base, p->flags);
-	return p->inject || side->quiet;
+		return kefa_side_quiet(side, p->flags);
+	return p->inject ? KEFA_QUIET : side->quiet;
 }
 
 static __always_inline bool kefa_plain_ok(const struct kefa_ep *ep,
@@ -143,6 +143,8 @@ static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 	kefa_op_begin(ep, &ep->tx, op);
 	kefa_direct_tx_head(ep, op, p->what, p->len, peer->key.ah, p->context,
 			    kefa_plain_quiet(&ep->tx, p));
+	if (!simple && unlikely(ep->split))
+		kefa_ep_tx_posted(ep, kefa_op_awaited(ep, op));
 	trace_kefa_post(ep, op, p->addr);
 	if (!simple && kefa_ep_holds(ep)) {
 		ep->nheld++;
@@ -175,12 +177,13 @@ static __always_inline bool kefa_plain_try(struct kefa_ep *ep,
 /*
  * A work request that is neither held nor kept for resending is built in the endpoint's
  * first one, with inline data in the caller's memory. That case has its own copy of the
- * code, without checks for the other cases in each step.
+ * code, without checks for the other cases in each step. One of them is an endpoint whose sends
+ * have a completion queue of their own.
  */
 static __always_inline bool kefa_plain_locked(struct kefa_ep *ep,
 					      const struct kefa_plain *p)
 {
-	if (likely(!ep->worker && !to_kefa_direct(ep)->again))
+	if (likely(!ep->worker && !to_kefa_direct(ep)->special))
 		return kefa_plain_try(ep, p, true);
 	return kefa_plain_try(ep, p, false);
 }

@@ -126,15 +126,6 @@ static int kefa_direct_again(struct kefa_ep *ep, struct kefa_side *side, enum ke
 	return ret;
 }
 
-/* Refuse a post because the completion queue is full. The queue notifies the ULP itself. */
-static int kefa_direct_cq_full(struct kefa_ep *ep)
-{
-	spin_lock_bh(&ep->lock);
-	ep->stats.again++;
-	spin_unlock_bh(&ep->lock);
-	return kefa_not_enabled(ep) ?: -EAGAIN;
-}
-
 static int kefa_direct_tx_copy(struct kefa_ep *ep, struct kefa_transfer *tx)
 {
 	struct iov_iter iter = tx->req->iter;
@@ -251,6 +242,9 @@ static void kefa_direct_tx_rest(struct kefa_ep *ep, struct kefa_transfer *tx,
 	head->has_rest = true;
 	head->more = true;
 	head->parts++;
+	/* The next piece is posted when an operation ends. */
+	if (ep->split)
+		kefa_ep_want_tx(ep);
 }
 
 static void kefa_direct_tx_post(struct kefa_ep *ep, struct kefa_transfer *tx,
@@ -267,8 +261,10 @@ static void kefa_direct_tx_post(struct kefa_ep *ep, struct kefa_transfer *tx,
 		op = kefa_op_take(ep, &ep->tx, head);
 		if (!head)
 			kefa_direct_tx_head(ep, op, req->what, tx->len, peer->key.ah,
-					    req->context, req->quiet ||
-					    kofi_side_quiet(&ep->tx.base, req->flags));
+					    req->context, req->quiet ? KEFA_QUIET :
+					    kefa_side_quiet(&ep->tx, req->flags));
+		if (!head && unlikely(ep->split))
+			kefa_ep_tx_posted(ep, kefa_op_awaited(ep, op));
 		head = op->head;
 		wr = kefa_direct_wr(ep, op, ep->nheld++);
 		kefa_wr_to(wr, op, to_kefa_direct(ep)->ud, req->what, peer, raddr,
@@ -349,7 +345,7 @@ static __always_inline int kefa_direct_post(struct kefa_ep *ep, struct kefa_side
 	if (!READ_ONCE(side->nfree))
 		return kefa_direct_again(ep, side, KEFA_SHORT_SLOT);
 	if (kofi_side_reserve(&side->base))
-		return kefa_direct_cq_full(ep);
+		return kefa_ep_cq_full(ep, side);
 	rcu_read_lock();
 	ret = kefa_not_enabled(ep) ?: go(ep, req);
 	rcu_read_unlock();
@@ -405,7 +401,7 @@ static int kefa_direct_rx_queue(struct kefa_ep *ep, const struct kofi_req *req,
 	op->nsegs = n;
 	recv->wr.num_sge = max(n, 1U);
 	kefa_direct_rx_post(ep, recv, op, req->what, req->context,
-			    kofi_side_quiet(&ep->rx.base, req->flags), req->flags & FI_MORE);
+			    kefa_side_quiet(&ep->rx, req->flags), req->flags & FI_MORE);
 	return 0;
 }
 

@@ -12,6 +12,13 @@
  * - a reader that was woken is about to poll;
  * - readers poll and don't need events: kefa_ep.idle is queued, and makes the worker check
  *   whether they still poll.
+ *
+ * If nobody waits for all sends (kefa_ep.split), they have a completion queue of their own, which
+ * is polled before that of receives, as a reply mostly comes after the end of its send. While
+ * operations of the sending side are outstanding, it is
+ * - armed, if somebody waits for one of them or for room;
+ * - or kefa_ep.idle is queued, and makes the worker poll and arm it;
+ * - or the worker is queued or runs, or a reader that was woken is about to poll.
  */
 #include <linux/lockdep.h>
 #include "../kefa.h"
@@ -147,10 +154,25 @@ static __always_inline void kefa_side_add(struct kofi_cq_batch *batch, void *arg
 			.data		= op->data,
 		};
 
-		if (op->quiet)
+		if (op->quiet == KEFA_QUIET)
 			batch->quiet++;
 		else
 			kofi_cq_batch_add(batch, &entry, FI_ADDR_NOTAVAIL);
+	}
+}
+
+/* Count operations that ended, also those that somebody waited for. */
+static noinline void kefa_side_count_ended(struct kefa_ep *ep, struct kefa_side *side,
+					   const struct kefa_slots *slots)
+{
+	const struct kefa_op *op;
+	unsigned int i;
+
+	for (op = slots->ended, i = 0; i < slots->nended; i++, op = op->next) {
+		if (side->base.counted)
+			kofi_side_count(&side->base, op->flags, op->len, op->err);
+		if (ep->split && side == &ep->tx)
+			ep->nawaited -= kefa_op_awaited(ep, op);
 	}
 }
 
@@ -159,15 +181,13 @@ static __always_inline void kefa_side_add(struct kofi_cq_batch *batch, void *arg
  * taken once for all of them, and isn't held while memory is unmapped. Their slots are
  * freed with the report.
  */
-static void kefa_side_report(struct kefa_side *side, struct kefa_slots *slots,
-			     struct kofi_cq_reader *reader)
+static void kefa_side_report(struct kefa_ep *ep, struct kefa_side *side, struct kefa_slots *slots)
 {
-	unsigned int i, n = slots->nended;
-	const struct kefa_op *op;
+	unsigned int n = slots->nended;
 
-	kofi_cq_report(side->base.cq, reader, n, &side->notify, kefa_side_add, slots);
-	for (op = slots->ended, i = 0; side->base.counted && i < n; i++, op = op->next)
-		kofi_side_count(&side->base, op->flags, op->len, op->err);
+	kofi_cq_report(side->base.cq, ep->reader, n, &side->notify, kefa_side_add, slots);
+	if (unlikely(side->counted))
+		kefa_side_count_ended(ep, side, slots);
 	*slots->ended_tail = slots->first;
 	slots->first = slots->ended;
 	slots->ended_tail = &slots->ended;
@@ -180,9 +200,9 @@ static __always_inline void kefa_direct_report(struct kefa_ep *ep)
 	struct kefa_direct *direct = to_kefa_direct(ep);
 
 	if (direct->tx.nended)
-		kefa_side_report(&ep->tx, &direct->tx, ep->reader);
+		kefa_side_report(ep, &ep->tx, &direct->tx);
 	if (direct->rx.nended)
-		kefa_side_report(&ep->rx, &direct->rx, ep->reader);
+		kefa_side_report(ep, &ep->rx, &direct->rx);
 }
 
 /* --- completions of the device --- */
@@ -253,7 +273,7 @@ static __always_inline void kefa_direct_received(struct kefa_ep *ep,
 	/* A write with data consumes a receive, but doesn't write to its buffer. */
 	if (wc.write) {
 		op->flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
-		op->quiet = false;
+		op->quiet = KEFA_TOLD;
 	}
 	trace_kefa_done(ep, op);
 }
@@ -305,14 +325,33 @@ static noinline void kefa_direct_wcs(struct kefa_ep *ep, unsigned int n)
 		kefa_direct_freed(ep);
 }
 
-/* Inline, because most polls of a reader find no completions. */
-static __always_inline unsigned int kefa_direct_poll_once(struct kefa_ep *ep)
+/* Poll for the end of sends if they have a queue of their own. */
+static noinline unsigned int kefa_direct_poll_tx(struct kefa_ep *ep)
 {
-	unsigned int n = kefa_hw_poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
+	unsigned int n;
 
+	if (ep->tx.nfree == ep->tx.base.size)
+		return 0;
+	n = kefa_hw_poll_tx(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
 	if (n)
 		kefa_direct_wcs(ep, n);
 	return n;
+}
+
+/*
+ * Inline, because most polls of a reader find no completions. @split: kefa_ep.split, a constant
+ * where it matters. Return: number of completions, at least KEFA_POLL_BATCH if there may be more.
+ */
+static __always_inline unsigned int kefa_direct_poll_once(struct kefa_ep *ep, bool split)
+{
+	unsigned int n, sent = 0;
+
+	if (split)
+		sent = kefa_direct_poll_tx(ep);
+	n = kefa_hw_poll(&ep->hq, ep->wcs, KEFA_POLL_BATCH);
+	if (n)
+		kefa_direct_wcs(ep, n);
+	return n + sent;
 }
 
 /**
@@ -333,9 +372,9 @@ unsigned int kefa_direct_poll(struct kefa_ep *ep, unsigned int budget)
 
 	lockdep_assert_held(&ep->lock);
 	do {
-		n = kefa_direct_poll_once(ep);
+		n = kefa_direct_poll_once(ep, ep->split);
 		done += n;
-	} while (n == KEFA_POLL_BATCH && done < budget);
+	} while (n >= KEFA_POLL_BATCH && done < budget);
 	return done;
 }
 
@@ -370,22 +409,35 @@ void kefa_direct_fail_all(struct kefa_ep *ep, int err)
 }
 
 /*
+ * Return: whether the polling reader reads a queue for sends only. Receives are left to others, so
+ * that a handler that reads such a queue isn't called again for them.
+ */
+static __always_inline bool kefa_direct_reads_tx(const struct kefa_ep *ep)
+{
+	return ep->reader && ep->reader->cq == ep->tx.base.cq && ep->reader->cq != ep->rx.base.cq;
+}
+
+/*
  * Poll one batch, as posts wait for the lock and it disables softirqs.
  * Return: number of completions.
  */
-static __always_inline unsigned int kefa_direct_take(struct kefa_ep *ep)
+static __always_inline unsigned int kefa_direct_take(struct kefa_ep *ep, bool split)
 {
 	unsigned int n;
 
-	if (unlikely(ep->nheld | ep->nrecvs))
+	if (unlikely(ep->nheld | ep->nrecvs) && !kefa_ep_holds(ep))
 		kefa_direct_flush_all(ep);
-	n = kefa_direct_poll_once(ep);
+	if (split && kefa_direct_reads_tx(ep))
+		n = kefa_direct_poll_tx(ep);
+	else
+		n = kefa_direct_poll_once(ep, split);
 	if (unlikely(!list_empty(&to_kefa_direct(ep)->rests)))
 		kefa_rests_go(ep);
 	return n;
 }
 
-static bool kefa_direct_read_now(struct kefa_ep *ep, struct kofi_cq_reader *reader)
+static __always_inline bool kefa_direct_read_now(struct kefa_ep *ep, struct kofi_cq_reader *reader,
+						 bool split)
 {
 	unsigned int n = 0;
 
@@ -393,27 +445,64 @@ static bool kefa_direct_read_now(struct kefa_ep *ep, struct kofi_cq_reader *read
 		return false;
 	if (likely(ep->state == KEFA_EP_ENABLED)) {
 		ep->reader = reader;
-		n = kefa_direct_take(ep);
+		n = kefa_direct_take(ep, split);
+		if (!split || !kefa_direct_reads_tx(ep))
+			WRITE_ONCE(ep->polled, true);
 		ep->reader = NULL;
-		WRITE_ONCE(ep->polled, true);
 	}
 	__kefa_ep_read_end(ep, n, 0);
 	return n;
 }
 
-static noinline bool kefa_direct_read_last(struct kefa_ep *ep)
+/*
+ * After polling, arm the queue for sends if somebody waits for one that is outstanding. Return:
+ * whether there are completions already.
+ */
+static noinline bool kefa_direct_arm_tx(struct kefa_ep *ep)
+{
+	bool late = ep->tx_late;
+
+	lockdep_assert_held(&ep->lock);
+	ep->tx_late = false;
+	ep->tx_armed = false;
+	if (ep->tx.nfree == ep->tx.base.size) {
+		ep->tx_hurry = false;
+		return false;
+	}
+	if (late || ep->tx_hurry || ep->nawaited || ep->tx.wanted ||
+	    !list_empty(&to_kefa_direct(ep)->rests) || kefa_ep_unpolled_tx(ep)) {
+		ep->tx_armed = true;
+		return kefa_hw_arm_tx(&ep->hq) > 0;
+	}
+	kefa_ep_watch(ep, KEFA_LAZY_MS);
+	return false;
+}
+
+static __always_inline bool kefa_direct_sleep(struct kefa_ep *ep, bool split)
 {
 	bool found = false;
 
 	spin_lock_bh(&ep->lock);
 	if (ep->state == KEFA_EP_ENABLED) {
-		found = kefa_direct_take(ep) || kefa_hw_arm(&ep->hq) > 0;
+		found = kefa_direct_take(ep, split) || kefa_hw_arm(&ep->hq) > 0 ||
+			(split && kefa_direct_arm_tx(ep));
 		WRITE_ONCE(ep->polled, false);
 		if (found)
-			kefa_ep_watch(ep);
+			kefa_ep_watch(ep, KEFA_WATCH_MS);
 	}
 	__kefa_ep_read_end(ep, found, 1);
 	return found;
+}
+
+/* For a reader that is about to sleep. */
+static noinline bool kefa_direct_read_last(struct kefa_ep *ep)
+{
+	return kefa_direct_sleep(ep, false);
+}
+
+static noinline bool kefa_direct_read_last_split(struct kefa_ep *ep)
+{
+	return kefa_direct_sleep(ep, true);
 }
 
 /**
@@ -429,11 +518,25 @@ static noinline bool kefa_direct_read_last(struct kefa_ep *ep)
  */
 bool kefa_direct_read(void *arg, bool last, struct kofi_cq_reader *reader)
 {
-	return last ? kefa_direct_read_last(arg) : kefa_direct_read_now(arg, reader);
+	return last ? kefa_direct_read_last(arg) : kefa_direct_read_now(arg, reader, false);
+}
+
+/**
+ * kefa_direct_read_split() - kefa_direct_read() for an endpoint with kefa_ep.split
+ * @arg: the endpoint
+ * @last: the reader sleeps if there are no completions, so arm the queues
+ * @reader: the reader, if it can take completions directly
+ *
+ * Context: Process context, under RCU.
+ * Return: whether there were completions.
+ */
+bool kefa_direct_read_split(void *arg, bool last, struct kofi_cq_reader *reader)
+{
+	return last ? kefa_direct_read_last_split(arg) : kefa_direct_read_now(arg, reader, true);
 }
 
 /* Return: whether there are more completions; if not, the queue is armed or needn't be. */
-static bool kefa_direct_serve(struct kefa_ep *ep)
+static __always_inline bool kefa_direct_serve(struct kefa_ep *ep, bool split)
 {
 	bool more = false;
 	unsigned int n;
@@ -441,15 +544,33 @@ static bool kefa_direct_serve(struct kefa_ep *ep)
 	spin_lock_bh(&ep->lock);
 	ep->worker = NULL;
 	if (ep->state == KEFA_EP_ENABLED) {
-		n = kefa_direct_take(ep);
+		n = kefa_direct_take(ep, split);
 		/* Call handlers before arming: completions that arrive meanwhile need no event. */
-		if (n == 0 || (n < KEFA_POLL_BATCH && ep->by_readers))
+		if (n == 0 || (n < KEFA_POLL_BATCH && ep->by_readers)) {
 			more = kefa_ep_arm(ep);
-		else
+			if (split)
+				more |= kefa_direct_arm_tx(ep);
+		} else {
 			more = true;
+		}
 	}
 	kefa_ep_unlock_tell(ep, true);
 	return more;
+}
+
+static __always_inline bool kefa_direct_serve_some(struct kefa_ep *ep, bool split)
+{
+	bool more = true;
+	int i;
+
+	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH && more; i++)
+		more = kefa_direct_serve(ep, split);
+	return more;
+}
+
+static noinline bool kefa_direct_serve_split(struct kefa_ep *ep)
+{
+	return kefa_direct_serve_some(ep, true);
 }
 
 /* Post the held work requests of handlers that the worker has called. */
@@ -467,11 +588,10 @@ static void kefa_direct_end_handlers(struct kefa_ep *ep)
 
 static void kefa_direct_run(struct kefa_ep *ep)
 {
-	bool more = true;
-	int i;
+	bool more;
 
-	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH && more; i++)
-		more = kefa_direct_serve(ep);
+	more = unlikely(ep->split) ? kefa_direct_serve_split(ep) :
+				     kefa_direct_serve_some(ep, false);
 	kefa_direct_end_handlers(ep);
 	/* Queue the work again instead of looping, so that other work of this CPU can run. */
 	if (more)

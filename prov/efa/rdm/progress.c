@@ -243,7 +243,7 @@ static bool kefa_rdm_read_last(struct kefa_rdm *rdm)
 		if (unlikely(rdm->local) && kefa_local_news(rdm->local))
 			found = true;
 		if (found)
-			kefa_ep_watch(ep);
+			kefa_ep_watch(ep, KEFA_WATCH_MS);
 	}
 	kefa_ep_read_end(ep, news, 1);
 	return found;

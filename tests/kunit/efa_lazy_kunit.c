@@ -1,0 +1,681 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Sends that nobody waits for: they raise no event and run no worker, and nothing is lost or late
+ * for those who wait, for another operation, for room or for the end of the endpoint.
+ */
+#include "crew.h"
+#include "efa_scene.h"
+
+#define REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+static atomic_t calls, got;
+
+static void lazy_handler(struct fid_cq *cq, void *context)
+{
+	struct fi_cq_data_entry entry;
+	struct fi_cq_err_entry error = { };
+	ssize_t n;
+
+	atomic_inc(&calls);
+	do {
+		n = fi_cq_read(cq, &entry, 1);
+		if (n == -FI_EAVAIL)
+			n = fi_cq_readerr(cq, &error, 0);
+		if (n == 1)
+			atomic_inc(&got);
+	} while (n == 1);
+}
+
+static struct efa_scene *lazy_scene(struct kunit *test, size_t tx_size)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.handler = lazy_handler, .bind = FI_LAZY_COMPLETION, .tx_size = tx_size,
+	});
+
+	KUNIT_ASSERT_TRUE(test, efa_ep(scene)->split);
+	efake_settle();
+	atomic_set(&calls, 0);
+	atomic_set(&got, 0);
+	return scene;
+}
+
+static ssize_t lazy_msg(struct efa_scene *scene, long ctx, u64 flags)
+{
+	struct kvec iov = { scene->buf, 64 };
+	struct fi_msg msg = { .addr = scene->peer, .context = (void *)ctx };
+
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, iov.iov_len);
+	return fi_sendmsg(scene->ep, &msg, flags);
+}
+
+/* Complete the oldest send. */
+static void lazy_done(struct efake_qp *qp)
+{
+	efake_wr_done(efake_sent(qp, 0), 0);
+}
+
+/* The next check whether sends are outstanding for long. */
+static void lazy_idle(struct efa_scene *scene)
+{
+	flush_delayed_work(&efa_ep(scene)->idle);
+	efake_settle();
+}
+
+static void lazy_told_later(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 2), 0);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 3, 0), 0);
+	KUNIT_EXPECT_FALSE(test, scene->qp->tx_armed);
+	lazy_done(scene->qp);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_EQ(test, scene->qp->tx_events, 0U);
+	KUNIT_EXPECT_FALSE(test, work_pending(&efa_ep(scene)->work));
+	/* The event of a receive has all of them reported. */
+	efake_recv_done(efake_recv(scene->qp, 0), &(struct kefa_wc) { });
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 3));
+	KUNIT_EXPECT_EQ(test, scene->qp->tx_events, 0U);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->tx.nfree, efa_ep(scene)->tx.base.size);
+}
+
+/* Without other events, completions are reported after a while, once for many. */
+static void lazy_told_at_last(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+	int i;
+
+	for (i = 0; i < 40; i++) {
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, i), 0);
+		lazy_done(scene->qp);
+	}
+	lazy_idle(scene);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 40));
+	KUNIT_EXPECT_EQ(test, scene->qp->tx_events, 0U);
+	/* One that takes longer is noticed when it ends. */
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	lazy_idle(scene);
+	KUNIT_EXPECT_TRUE(test, scene->qp->tx_armed);
+	atomic_set(&calls, 0);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 41));
+	efake_settle();
+	KUNIT_EXPECT_FALSE(test, scene->qp->tx_armed);
+	/* An idle endpoint has no timer. */
+	lazy_idle(scene);
+	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&efa_ep(scene)->idle));
+}
+
+static void lazy_but_awaited(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+	struct kefa_ep *ep = efa_ep(scene);
+	int i;
+
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 1, 0), 0);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 2, FI_COMPLETION), 0);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 3, FI_COMPLETION), 0);
+	KUNIT_EXPECT_EQ(test, ep->nawaited, 2U);
+	KUNIT_EXPECT_EQ(test, scene->qp->tx_arms, 1U);
+	/* The worker arms the queue again as long as somebody waits. */
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 1));
+	efake_settle();
+	KUNIT_EXPECT_TRUE(test, scene->qp->tx_armed);
+	for (i = 2; i <= 3; i++) {
+		lazy_done(scene->qp);
+		KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == i));
+	}
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, ep->nawaited, 0U);
+	KUNIT_EXPECT_FALSE(test, scene->qp->tx_armed);
+}
+
+/* Completions that nobody waited for are there when somebody begins to wait. */
+static void lazy_missed(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 1, 0), 0);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 2, FI_COMPLETION), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 1));
+	efake_settle();
+	KUNIT_EXPECT_TRUE(test, scene->qp->tx_armed);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 2));
+}
+
+/* The ULP begins to wait for what is outstanding. */
+static void lazy_expedite(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+
+	fi_expedite(scene->ep);
+	KUNIT_EXPECT_FALSE(test, scene->qp->tx_armed);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 1, 0), 0);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 2, 0), 0);
+	fi_expedite(scene->ep);
+	KUNIT_EXPECT_TRUE(test, scene->qp->tx_armed);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 1));
+	efake_settle();
+	KUNIT_EXPECT_TRUE(test, scene->qp->tx_armed);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 2));
+	efake_settle();
+	KUNIT_EXPECT_FALSE(test, scene->qp->tx_armed);
+	/* One that ends before the call needs no event. */
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 3, 0), 0);
+	lazy_done(scene->qp);
+	fi_expedite(scene->ep);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 3));
+}
+
+/* Failures, and work requests that the device refuses. */
+static void lazy_fails(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 1, 0), 0);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 2, FI_COMPLETION), 0);
+	efake_wr_done(efake_sent(scene->qp, 0), 1);
+	efake_wr_done(efake_sent(scene->qp, 0), 1);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 2));
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->nawaited, 0U);
+	/* The device refuses a work request. */
+	efake_fail(scene->fake, EFAKE_POST_SEND, 1, -EINVAL);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 3, FI_COMPLETION), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 3));
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->nawaited, 0U);
+}
+
+static void lazy_inject(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+
+	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 8, scene->peer), 0);
+	KUNIT_EXPECT_EQ(test, fi_inject(scene->ep, scene->buf, 64, scene->peer), 0);
+	lazy_done(scene->qp);
+	lazy_done(scene->qp);
+	lazy_idle(scene);
+	KUNIT_EXPECT_EQ(test, scene->qp->tx_events, 0U);
+	KUNIT_EXPECT_EQ(test, atomic_read(&got), 0);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->tx.nfree, efa_ep(scene)->tx.base.size);
+}
+
+/* A refused post is one that somebody waits for. */
+static void lazy_again(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 2);
+
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 2), 0);
+	KUNIT_EXPECT_FALSE(test, scene->qp->tx_armed);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 3), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, scene->qp->tx_armed);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&calls)));
+	KUNIT_EXPECT_TRUE(test, kofi_soon(!efa_send(scene, 64, 3)));
+	/* Both completions came before the post that is refused, and the worker is idle. */
+	efake_settle();
+	lazy_done(scene->qp);
+	lazy_done(scene->qp);
+	atomic_set(&calls, 0);
+	while (!efa_send(scene, 64, 4))
+		;
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&calls)));
+	KUNIT_EXPECT_TRUE(test, kofi_soon(!efa_send(scene, 64, 4) || efake_sent(scene->qp, 1)));
+}
+
+/* Receives have reserved all entries: the ULP isn't told of room as long as there is none. */
+static void lazy_full(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq = { .handler = lazy_handler, .size = 2 }, .bind = FI_LAZY_COMPLETION,
+	});
+
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 2), 0);
+	atomic_set(&calls, 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 3), -EAGAIN);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, atomic_read(&calls), 0);
+	efake_recv_done(efake_recv(scene->qp, 0), &(struct kefa_wc) { });
+	KUNIT_EXPECT_TRUE(test, kofi_soon(!efa_send(scene, 64, 3)));
+}
+
+/* A write in more pieces than there are slots: the next ones are posted when others end. */
+static void lazy_pieces(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.handler = lazy_handler, .bind = FI_LAZY_COMPLETION, .tx_size = 4, .idle = true,
+	});
+	int i;
+
+	scene->fake->max_map = SZ_8K;
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	scene->qp = efake_last_qp(scene->fake);
+	efake_settle();
+	atomic_set(&got, 0);
+	KUNIT_EXPECT_EQ(test, efa_write(scene, EFA_BUF, 1), 0);
+	KUNIT_EXPECT_EQ(test, scene->qp->nsent, 4U);
+	KUNIT_EXPECT_TRUE(test, scene->qp->tx_armed);
+	for (i = 0; i < EFA_BUF / SZ_8K; i++) {
+		KUNIT_ASSERT_TRUE(test, kofi_soon(READ_ONCE(scene->qp->nsent)));
+		lazy_done(scene->qp);
+	}
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 1));
+}
+
+/* A sleeping reader waits for what is flagged, and gets the rest, too. */
+static void lazy_sleeper(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.wait_obj = FI_WAIT_UNSPEC, .bind = FI_LAZY_COMPLETION,
+	});
+	struct fi_cq_data_entry entry[2];
+	ssize_t n, m = 0;
+
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 1, 0), 0);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 2, FI_COMPLETION), 0);
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(scene->cq, entry, 2, NULL, 1), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, scene->qp->tx_armed);
+	lazy_done(scene->qp);
+	lazy_done(scene->qp);
+	n = fi_cq_sread(scene->cq, entry, 2, NULL, KOFI_NEVER_MS);
+	if (n == 1)
+		m = fi_cq_sread(scene->cq, entry, 2, NULL, KOFI_NEVER_MS);
+	KUNIT_EXPECT_EQ(test, n + m, 2);
+	/* Nobody waits for this one, but a reader that sleeps gets it before long. */
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 3, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(scene->cq, entry, 2, NULL, 1), -EAGAIN);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_EQ(test, fi_cq_sread(scene->cq, entry, 2, NULL, KOFI_NEVER_MS), 1);
+}
+
+/* A counter counts all sends at once. */
+static void lazy_counter(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.wait_obj = FI_WAIT_UNSPEC, .bind = FI_LAZY_COMPLETION, .idle = true,
+	});
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cntr *cntr;
+
+	KUNIT_ASSERT_EQ(test, fi_cntr_open(scene->domain, &attr, &cntr, NULL), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(scene->ep, &cntr->fid, FI_SEND), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	scene->qp = efake_last_qp(scene->fake);
+	efake_settle();
+	KUNIT_EXPECT_FALSE(test, efa_ep(scene)->split);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 1, 0), 0);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, 1, KOFI_NEVER_MS), 0);
+	KUNIT_EXPECT_EQ(test, efa_drain(scene), 1U);
+	EFA_CLOSE(test, scene->ep);
+	EFA_CLOSE(test, cntr);
+}
+
+static struct fid_mr *lazy_mr(struct kunit *test, struct efa_scene *scene, struct fid_ep *ep,
+			      struct fid_cq *cq)
+{
+	const struct fi_mr_alloc_attr attr = {
+		.max_pages = 1, .access = REMOTE, .cq = cq, .ep = ep,
+	};
+	struct fid_mr *mr = NULL;
+
+	KUNIT_ASSERT_EQ(test, fi_mr_alloc(scene->domain, &attr, &mr, NULL), 0);
+	return mr;
+}
+
+static int lazy_reg(struct efa_scene *scene, struct fid_mr *mr, u64 flags)
+{
+	const struct kvec iov = { scene->buf, PAGE_SIZE };
+	const struct fi_mr_attr attr = {
+		.type = FI_MR_KVEC, .mr_iov = &iov, .iov_count = 1, .access = REMOTE,
+	};
+
+	return fi_mr_post_reg(mr, &attr, flags);
+}
+
+/* Registrations of the endpoint are waited for, even if they have no completion. */
+static void lazy_registers(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+	struct fid_mr *mr = lazy_mr(test, scene, scene->ep, scene->cq);
+
+	KUNIT_EXPECT_EQ(test, lazy_reg(scene, mr, FI_COMPLETION), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 1));
+	scene->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, fi_mr_post_inval(mr, 0, NULL), 0);
+	/* The worker may be about to arm the queue. */
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(scene->qp->tx_armed)));
+	scene->fake->manual_mr = false;
+	lazy_done(scene->qp);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->nawaited, 0U);
+	KUNIT_EXPECT_EQ(test, lazy_reg(scene, mr, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->nawaited, 0U);
+}
+
+/* --- a queue for sends that nobody waits at --- */
+
+struct lazy_two {
+	u64		bind;
+	struct fid_cq	*cq;
+	struct fid_ep	*ep;
+	struct efake_qp	*qp;
+};
+
+/* The scene's queue, with a handler, is that of receives. */
+static void two_open(struct kunit *test, struct efa_scene *scene, struct lazy_two *two, u32 cq_size)
+{
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_DATA, .size = cq_size };
+
+	KUNIT_ASSERT_EQ(test, fi_cq_open(scene->domain, &attr, &two->cq, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_endpoint(scene->domain, scene->info, &two->ep, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(two->ep, &scene->av->fid, 0), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(two->ep, &scene->cq->fid, FI_RECV), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(two->ep, &two->cq->fid, FI_TRANSMIT | two->bind), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(two->ep), 0);
+	two->qp = efake_last_qp(scene->fake);
+	efake_settle();
+	KUNIT_EXPECT_TRUE(test, to_kefa_ep(two->ep)->split);
+}
+
+static void two_close(struct kunit *test, struct lazy_two *two)
+{
+	KUNIT_EXPECT_EQ(test, fi_close(&two->ep->fid), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&two->cq->fid), 0);
+}
+
+static ssize_t two_send(struct efa_scene *scene, struct lazy_two *two)
+{
+	return fi_send(two->ep, scene->buf, 64, NULL, scene->peer, two);
+}
+
+static void two_polled(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+	struct fi_cq_data_entry entry;
+	struct lazy_two two = { };
+
+	two_open(test, scene, &two, 0);
+	KUNIT_EXPECT_EQ(test, fi_recv(two.ep, scene->buf, 64, NULL, FI_ADDR_UNSPEC, NULL), 0);
+	KUNIT_EXPECT_EQ(test, two_send(scene, &two), 0);
+	lazy_done(two.qp);
+	KUNIT_EXPECT_FALSE(test, work_pending(&to_kefa_ep(two.ep)->work));
+	/* As if the event hadn't come yet: the reader leaves it to the handler. */
+	two.qp->armed = false;
+	efake_recv_done(efake_recv(two.qp, 0), &(struct kefa_wc) { });
+	KUNIT_EXPECT_EQ(test, fi_cq_read(two.cq, &entry, 1), 1);
+	KUNIT_EXPECT_EQ(test, fi_cq_read(two.cq, &entry, 1), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, atomic_read(&calls), 0);
+	efake_qp_event(two.qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 1));
+	KUNIT_EXPECT_EQ(test, two.qp->tx_events, 0U);
+	two_close(test, &two);
+}
+
+/* Readers of a queue with many endpoints don't poll these, so sends raise events. */
+static void two_of_many(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+	struct lazy_two two = { };
+	struct fid_ep *eps[4];
+	int i;
+
+	two_open(test, scene, &two, 0);
+	for (i = 0; i < ARRAY_SIZE(eps); i++) {
+		KUNIT_ASSERT_EQ(test, fi_endpoint(scene->domain, scene->info, &eps[i], NULL), 0);
+		KUNIT_ASSERT_EQ(test, fi_ep_bind(eps[i], &scene->av->fid, 0), 0);
+		KUNIT_ASSERT_EQ(test, fi_ep_bind(eps[i], &scene->cq->fid, FI_RECV), 0);
+		KUNIT_ASSERT_EQ(test, fi_ep_bind(eps[i], &two.cq->fid, FI_TRANSMIT), 0);
+		KUNIT_ASSERT_EQ(test, fi_enable(eps[i]), 0);
+	}
+	KUNIT_EXPECT_EQ(test, two_send(scene, &two), 0);
+	KUNIT_EXPECT_TRUE(test, two.qp->tx_armed);
+	KUNIT_EXPECT_EQ(test, two_send(scene, &two), 0);
+	for (i = 1; i <= 2; i++) {
+		lazy_done(two.qp);
+		KUNIT_EXPECT_TRUE(test, kofi_soon(to_kefa_ep(two.ep)->tx.nfree ==
+						  to_kefa_ep(two.ep)->tx.base.size - 2 + i));
+	}
+	KUNIT_EXPECT_GE(test, two.qp->tx_events, 1U);
+	for (i = 0; i < ARRAY_SIZE(eps); i++)
+		KUNIT_EXPECT_EQ(test, fi_close(&eps[i]->fid), 0);
+	two_close(test, &two);
+}
+
+/* The handler of the queue for receives is called when there is room. */
+static void two_again(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 2);
+	struct fi_cq_data_entry entry;
+	struct lazy_two two = { };
+
+	/* First slots are scarce, then entries. */
+	two_open(test, scene, &two, 0);
+	while (!two_send(scene, &two))
+		;
+	KUNIT_EXPECT_TRUE(test, two.qp->tx_armed);
+	KUNIT_EXPECT_EQ(test, atomic_read(&calls), 0);
+	lazy_done(two.qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&calls)));
+	KUNIT_EXPECT_EQ(test, two_send(scene, &two), 0);
+	two_close(test, &two);
+
+	efake_settle();
+	atomic_set(&calls, 0);
+	two_open(test, scene, &two, 1);
+	KUNIT_EXPECT_EQ(test, two_send(scene, &two), 0);
+	KUNIT_EXPECT_EQ(test, two_send(scene, &two), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, two.qp->tx_armed);
+	lazy_done(two.qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&calls)));
+	KUNIT_EXPECT_EQ(test, fi_cq_read(two.cq, &entry, 1), 1);
+	KUNIT_EXPECT_EQ(test, two_send(scene, &two), 0);
+	/* Its completion is in the queue already when the next post is refused. */
+	lazy_done(two.qp);
+	flush_delayed_work(&to_kefa_ep(two.ep)->idle);
+	efake_settle();
+	atomic_set(&calls, 0);
+	KUNIT_EXPECT_EQ(test, two_send(scene, &two), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&calls)));
+	two_close(test, &two);
+}
+
+/* The same for a queue that is bound with FI_LAZY_COMPLETION, as nobody can be told there. */
+static void two_again_lazily(struct kunit *test)
+{
+	struct lazy_two two = { .bind = FI_LAZY_COMPLETION };
+	struct efa_scene *scene = lazy_scene(test, 2);
+
+	two_open(test, scene, &two, 0);
+	while (!two_send(scene, &two))
+		;
+	KUNIT_EXPECT_TRUE(test, two.qp->tx_armed);
+	lazy_done(two.qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&calls)));
+	KUNIT_EXPECT_EQ(test, two_send(scene, &two), 0);
+	two_close(test, &two);
+}
+
+static void two_close_region(struct kofi_thread *thread)
+{
+	struct fid_mr *mr = thread->arg;
+
+	thread->ret = fi_close(&mr->fid);
+}
+
+/* A region that is being closed waits for its endpoint's operation, even if no reader polls. */
+static void two_registers(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+	struct kofi_thread thread;
+	struct lazy_two two = { };
+	struct fid_mr *mr;
+
+	two_open(test, scene, &two, 0);
+	mr = lazy_mr(test, scene, two.ep, two.cq);
+	scene->fake->manual_mr = true;
+	KUNIT_EXPECT_EQ(test, lazy_reg(scene, mr, 0), 0);
+	KUNIT_EXPECT_FALSE(test, two.qp->tx_armed);
+	kofi_thread_start(test, &thread, two_close_region, mr);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(to_kefa_ep(two.ep)->tx_hurry)));
+	scene->fake->manual_mr = false;
+	lazy_done(two.qp);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0);
+	two_close(test, &two);
+}
+
+/* --- in softirqs --- */
+
+/* Posts are refused while softirqs complete others; then the endpoint is closed, or removed. */
+static void lazy_softly(struct kunit *test, bool remove)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq = { .handler = lazy_handler, .flags = FI_CQ_SOFTIRQ },
+		.bind = FI_LAZY_COMPLETION, .tx_size = 4,
+	});
+	const unsigned long start = jiffies;
+	unsigned int i;
+	int sent = 0;
+
+	KUNIT_ASSERT_TRUE(test, efa_ep(scene)->softirq && efa_ep(scene)->split);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(scene->qp->armed));
+	atomic_set(&got, 0);
+	for (i = 0; kofi_hunting(start, 200, i); i++) {
+		while (!lazy_msg(scene, i, i % 3 ? 0 : FI_COMPLETION))
+			sent++;
+		while (efake_sent(scene->qp, 0))
+			lazy_done(scene->qp);
+		fi_expedite(scene->ep);
+		KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == sent));
+	}
+	while (!lazy_msg(scene, i, 0))
+		sent++;
+	lazy_done(scene->qp);
+	if (remove)
+		efake_remove(scene->fake);
+	else
+		EFA_CLOSE(test, scene->ep);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == sent));
+}
+
+static void lazy_soft_close(struct kunit *test)
+{
+	lazy_softly(test, false);
+}
+
+static void lazy_soft_remove(struct kunit *test)
+{
+	lazy_softly(test, true);
+}
+
+/* --- the end --- */
+
+static void lazy_close(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+	const unsigned long start = jiffies;
+	struct lazy_two two = { };
+	unsigned int i;
+	int k;
+
+	for (i = 0; kofi_hunting(start, 200, i); i++) {
+		two_open(test, scene, &two, 0);
+		for (k = 0; k < 4; k++)
+			KUNIT_EXPECT_EQ(test, two_send(scene, &two), 0);
+		lazy_done(two.qp);
+		if (i % 2)
+			efake_qp_event(two.qp);
+		two_close(test, &two);
+	}
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, lazy_msg(scene, i, i % 2 ? FI_COMPLETION : 0), 0);
+	lazy_done(scene->qp);
+	EFA_CLOSE(test, scene->ep);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 4));
+}
+
+static void lazy_remove(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+	int i;
+
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, lazy_msg(scene, i, i % 2 ? FI_COMPLETION : 0), 0);
+	lazy_done(scene->qp);
+	efake_remove(scene->fake);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 4));
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), -ENODEV);
+}
+
+/* Whatever is outstanding ends when the endpoint is disabled, and later calls do nothing. */
+static void lazy_disable(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 1, FI_COMPLETION), 0);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 2, 0), 0);
+	fi_expedite(scene->ep);
+	KUNIT_EXPECT_EQ(test, fi_disable(scene->ep), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 2));
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->nawaited, 0U);
+	fi_expedite(scene->ep);
+	lazy_idle(scene);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 3, 0), -FI_EOPBADSTATE);
+}
+
+static void lazy_flush(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 1, 0), 0);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_EQ(test, fi_flush(scene->ep, scene->peer, KOFI_NEVER_MS), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 1));
+}
+
+static struct kunit_case lazy_cases[] = {
+	KUNIT_CASE(lazy_told_later),
+	KUNIT_CASE(lazy_told_at_last),
+	KUNIT_CASE(lazy_but_awaited),
+	KUNIT_CASE(lazy_missed),
+	KUNIT_CASE(lazy_expedite),
+	KUNIT_CASE(lazy_fails),
+	KUNIT_CASE(lazy_inject),
+	KUNIT_CASE(lazy_again),
+	KUNIT_CASE(lazy_full),
+	KUNIT_CASE(lazy_pieces),
+	KUNIT_CASE(lazy_sleeper),
+	KUNIT_CASE(lazy_counter),
+	KUNIT_CASE(lazy_registers),
+	KUNIT_CASE(two_polled),
+	KUNIT_CASE(two_of_many),
+	KUNIT_CASE(two_again),
+	KUNIT_CASE(two_again_lazily),
+	KUNIT_CASE(two_registers),
+	KUNIT_CASE(lazy_close),
+	KUNIT_CASE(lazy_remove),
+	KUNIT_CASE(lazy_disable),
+	KUNIT_CASE(lazy_flush),
+	KUNIT_CASE(lazy_soft_close),
+	KUNIT_CASE(lazy_soft_remove),
+	{}
+};
+
+static struct kunit_suite lazy_suite = {
+	.name = "kefa_lazy",
+	.test_cases = lazy_cases,
+};
+
+kunit_test_suite(lazy_suite);
