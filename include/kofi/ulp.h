@@ -40,6 +40,8 @@ struct kulp_queue;
  * @max_queues: maximum number of queues of a device
  * @messages_only: a device without RDMA will do
  * @writes: with @messages_only, the user makes RDMA writes if the device can
+ * @lazy: nobody waits for messages that are sent without FI_COMPLETION, except by kulp_expedite():
+ *	see FI_LAZY_COMPLETION in fi_ep_bind()
  * @softirq: @received, @written, @drained and kulp_op.done don't sleep, so they may be called in
  *	softirq context or with softirqs off: see FI_CQ_SOFTIRQ
  * @received: handles a message. The queue reuses the buffer after the return. Process context
@@ -59,6 +61,7 @@ struct kulp_role {
 	bool		messages_only;
 	bool		writes;
 	bool		softirq;
+	bool		lazy;
 	void		(*received)(struct kulp_queue *q, void *buf, size_t len);
 	void		(*written)(void *user, u32 data);
 	void		(*drained)(struct kulp_queue *q);
@@ -327,6 +330,16 @@ int kulp_user_add(struct kulp_queue *q, void *user);
  * Context: Process, sleeps.
  */
 void kulp_user_del(struct kulp_queue *q, void *user);
+
+/**
+ * kulp_expedite() - wait for messages that nobody waited for
+ * @q: the queue, which its handler or another user of the caller's keeps
+ *
+ * For an operation that continues only when they have been sent: see kulp_role.lazy.
+ *
+ * Context: Process or softirq; doesn't sleep.
+ */
+void kulp_expedite(struct kulp_queue *q);
 
 /**
  * kulp_submit() - post an operation, now or as soon as the queue has room

@@ -40,6 +40,7 @@ static struct scene {
 	struct kulp_op		*op;		/* latest posted operation */
 	struct kulp_rma		*rma;		/* latest posted transfer */
 	unsigned int		nops, nrmas;
+	unsigned int		expedited;	/* number of calls of kulp_expedite() */
 	unsigned int		ended;		/* number of ended requests */
 	blk_status_t		status;		/* status of the latest ended request */
 	unsigned int		requeued;
@@ -63,6 +64,11 @@ static void kunit_submit(struct kulp_queue *q, struct kulp_op *op)
 {
 	scene->op = op;
 	scene->nops++;
+}
+
+static void kunit_expedite(struct kulp_queue *q)
+{
+	scene->expedited++;
 }
 
 static void kunit_rma_submit(struct kulp_queue *q, struct kulp_rma *rma)
@@ -109,6 +115,7 @@ static void kunit_start_request(struct request *rq)
 }
 
 #define kulp_submit		kunit_submit
+#define kulp_expedite		kunit_expedite
 #define kulp_rma_submit		kunit_rma_submit
 #define kulp_fabric_lost(f)	((void)(f))
 #define kulp_fabric_end		kunit_fabric_end

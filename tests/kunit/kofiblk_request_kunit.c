@@ -241,6 +241,34 @@ static void late_reply(struct kunit *test)
 	memory_is(test, false);
 }
 
+/* The reply comes before the command is known to be sent, which the request then waits for. */
+static void reply_before_sent(struct kunit *test)
+{
+	struct kofiblk_reply_msg msg;
+	struct kofiblk_cmd_msg cmd = {};
+	struct kbc_slot *slot;
+
+	begin(test, REQ_OP_READ);
+	slot = kbc_slot(scene->rq);
+	KUNIT_ASSERT_EQ(test, kofiblk_parse_cmd(&slot->send->msg, slot->bvecs[0].bv_len, &cmd), 0);
+	slot->posted = true;
+	msg = answer(&cmd);
+	KUNIT_EXPECT_EQ(test, scene->expedited, 0U);
+	hear(test, &msg);
+	KUNIT_EXPECT_EQ(test, scene->expedited, 1U);
+	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
+	slot->send->op.done(&scene->q, &slot->send->op, 0, 0);
+	is_over(test);
+	memory_is(test, true);
+
+	begin(test, REQ_OP_READ);
+	cmd = sent(test);
+	msg = answer(&cmd);
+	hear(test, &msg);
+	is_over(test);
+	KUNIT_EXPECT_EQ(test, scene->expedited, 1U);
+}
+
 /* Return: the message that the request is sent by. */
 static struct kbc_message *being_sent(struct kunit *test)
 {
@@ -811,6 +839,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(forged_replies),
 	KUNIT_CASE(proved),
 	KUNIT_CASE(late_reply),
+	KUNIT_CASE(reply_before_sent),
 	KUNIT_CASE(dead_server),
 	KUNIT_CASE(dead_server_and_region),
 	KUNIT_CASE(device_keeps_region),

@@ -424,7 +424,8 @@ static void replies_run_out(struct kunit *test)
 		ask(KOFIBLK_OP_FLUSH, i, 2);
 	KUNIT_EXPECT_NULL(test, scene->violation);
 	KUNIT_EXPECT_EQ(test, scene->nops, (unsigned int)DEPTH);
-	/* The requests wait, and their slots stay busy. */
+	/* The requests wait for sends to end, and their slots stay busy. */
+	KUNIT_EXPECT_EQ(test, scene->expedited, (unsigned int)DEPTH);
 	ask(KOFIBLK_OP_FLUSH, 0, 3);
 	KUNIT_EXPECT_EQ(test, copies(), 1ULL);
 	KUNIT_EXPECT_NULL(test, scene->violation);

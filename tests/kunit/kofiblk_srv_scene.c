@@ -51,6 +51,7 @@ static struct scene {
 	bool			nowait;		/* the store supports kbs_store_try() */
 	const char		*violation;
 	unsigned int		stops;
+	unsigned int		expedited;	/* number of calls of kulp_expedite() */
 	unsigned int		transfers;	/* begun by kulp_rma_post() */
 } *scene;
 
@@ -75,6 +76,11 @@ static void kunit_submit(struct kulp_queue *q, struct kulp_op *op)
 	spin_unlock_bh(&scene_lock);
 }
 
+static void kunit_expedite(struct kulp_queue *q)
+{
+	scene->expedited++;
+}
+
 static int kunit_rma_post(struct kulp_queue *q, struct kulp_op *op)
 {
 	scene->transfers++;
@@ -82,6 +88,7 @@ static int kunit_rma_post(struct kulp_queue *q, struct kulp_op *op)
 }
 
 #define kulp_submit	kunit_submit
+#define kulp_expedite	kunit_expedite
 #define kulp_rma_post	kunit_rma_post
 #include "../../ulp/blk/srv_cmd.c"
 #include "../../ulp/blk/srv_io.c"

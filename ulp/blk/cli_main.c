@@ -58,6 +58,7 @@ const struct kulp_role kbc_role = {
 	.recv_len	= KOFIBLK_REPLY_MAX(KOFIBLK_INLINE_READ_MAX),
 	.max_queues	= KOFIBLK_QUEUES_MAX,
 	.softirq	= true,
+	.lazy		= true,
 	.received	= kbc_received,
 	.written	= kbc_written,
 	.gone		= kbc_gone,

@@ -314,6 +314,20 @@ static void kbc_slot_go(struct kbc_slot *slot, enum kbc_phase next)
 		kbc_slot_act(slot, next);
 }
 
+/*
+ * Likewise, in a handler of the queue. A request with its reply, whose messages aren't known to be
+ * sent, waits for them.
+ */
+static void kbc_slot_next(struct kulp_queue *q, struct kbc_slot *slot, enum kbc_phase next)
+	__releases(&slot->tag->lock)
+{
+	const bool sends = next == KBC_END && slot->ops;
+
+	kbc_slot_go(slot, next);
+	if (unlikely(sends))
+		kulp_expedite(q);
+}
+
 /* --- registration --- */
 
 static int kbc_region_post(struct kulp_queue *q, struct kulp_op *op)
@@ -364,8 +378,8 @@ static void kbc_region_done(struct kulp_queue *q, struct kulp_op *op, int err, s
 
 	spin_lock_bh(&slot->tag->lock);
 	slot->ops--;
-	kbc_slot_go(slot, slot->phase == KBC_REGISTER ? kbc_registered(slot, err) :
-							kbc_invalidated(slot, err));
+	kbc_slot_next(q, slot, slot->phase == KBC_REGISTER ? kbc_registered(slot, err) :
+							     kbc_invalidated(slot, err));
 }
 
 /* --- sends --- */
@@ -390,7 +404,7 @@ static int kbc_send_post(struct kulp_queue *q, struct kulp_op *op)
 	msg.addr = slot->kq->peer;
 	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, slot->bvecs, 1 + slot->nbvec,
 		      slot->bvecs[0].bv_len + blk_rq_bytes(kbc_rq(slot)));
-	return fi_sendmsg(q->ep, &msg, FI_COMPLETION);
+	return fi_sendmsg(q->ep, &msg, 0);
 }
 
 static int kbc_thank_post(struct kulp_queue *q, struct kulp_op *op)
@@ -541,7 +555,7 @@ static void kbc_reply(struct kbc_queue *kq, const struct kofiblk_reply_msg *msg)
 	if (kbc_awaits(tag, msg)) {
 		fault = kbc_reply_fault(slot, msg);
 		if (!fault) {
-			kbc_slot_go(slot, kbc_reply_taken(slot, msg));
+			kbc_slot_next(kq->q, slot, kbc_reply_taken(slot, msg));
 			return;
 		}
 	}

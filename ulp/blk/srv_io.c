@@ -73,7 +73,7 @@ static int kbs_reply_post_data(struct kulp_queue *q, struct kbs_reply_op *reply)
 	bvec_set_page(&reply->bvecs[1], reply->page, reply->bytes, 0);
 	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, reply->bvecs,
 		      ARRAY_SIZE(reply->bvecs), reply->len + reply->bytes);
-	return fi_sendmsg(q->ep, &msg, FI_COMPLETION);
+	return fi_sendmsg(q->ep, &msg, 0);
 }
 
 /* While the store is flushed, the client must see that the server lives. */
@@ -190,6 +190,8 @@ static int kbs_req_reply(struct kbs_req *req, u16 flags, bool imm)
 	reply = kbs_reply_get(req);
 	if (IS_ERR(reply)) {
 		spin_unlock_bh(&sq->lock);
+		if (reply == ERR_PTR(-EAGAIN))
+			kulp_expedite(sq->q);
 		return PTR_ERR(reply);
 	}
 	rma = &reply->rma;

@@ -123,6 +123,7 @@ const struct kulp_role kbs_role = {
 	.name		= "kofiblk_srv",
 	.recv_len	= KOFIBLK_CMD_MAX(KOFIBLK_INLINE_MAX),
 	.max_queues	= KOFIBLK_QUEUES_MAX,
+	.lazy		= true,
 	.received	= kbs_received,
 	.gone		= kbs_gone,
 };

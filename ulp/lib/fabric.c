@@ -195,6 +195,15 @@ void kulp_submit(struct kulp_queue *q, struct kulp_op *op)
 }
 EXPORT_SYMBOL_NS_GPL(kulp_submit, KOFI_ULP);
 
+void kulp_expedite(struct kulp_queue *q)
+{
+	rcu_read_lock();
+	if (READ_ONCE(q->up))
+		fi_expedite(q->ep);
+	rcu_read_unlock();
+}
+EXPORT_SYMBOL_NS_GPL(kulp_expedite, KOFI_ULP);
+
 /* --- completing --- */
 
 static noinline void kulp_cq_error(struct kulp_queue *q)
@@ -635,15 +644,18 @@ static int kulp_queue_open(struct kulp_fabric *f, struct kulp_queue *q, u16 inde
 		.handler	= kulp_cq_drain,
 		.handler_context = q,
 	};
+	u64 bind = FI_TRANSMIT | FI_RECV;
 	int ret;
 
 	if (f->role->softirq)
 		attr.flags |= FI_CQ_SOFTIRQ;
+	if (f->role->lazy)
+		bind |= FI_LAZY_COMPLETION;
 	ret = fi_cq_open(f->domain, &attr, &q->cq, NULL) ?:
 	      fi_endpoint(f->domain, f->info, &q->ep, NULL) ?:
 	      kulp_bound_rnr(q->ep) ?:
 	      fi_ep_bind(q->ep, &f->av->fid, 0) ?:
-	      fi_ep_bind(q->ep, &q->cq->fid, FI_TRANSMIT | FI_RECV) ?:
+	      fi_ep_bind(q->ep, &q->cq->fid, bind) ?:
 	      fi_enable(q->ep);
 	if (ret)
 		return ret;
