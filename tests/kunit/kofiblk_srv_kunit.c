@@ -805,10 +805,13 @@ static void sums_of_writes(struct kunit *test)
 	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_WRITE, 0, 1);
 
 	sum_granted();
+	scene->nowait = true;
 	sum_sign(test, &msg, 0x5a);
 	say(&msg);
 	pulled(test, 0x5a);
 	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	/* In a work item, where the store may wait, too. */
+	KUNIT_EXPECT_FALSE(test, scene->ios[0]->nowait);
 	store_done(test, 0);
 	replied(test, KOFIBLK_OP_WRITE, msg.id, KULP_STS_OK, 4096);
 	reply_arrived(test);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Queues of kofiblk's server: they share no locks; replies by immediate data; a device that refuses
- * to invalidate.
+ * Queues of kofiblk's server: they share no locks; what their handlers do without work items;
+ * replies by immediate data; a device that refuses to invalidate.
  */
 #include "kofiblk_srv_scene.c"
 #include "crew.h"
@@ -14,6 +14,99 @@ static struct kofiblk_cmd_msg imm_read(u16 slot, u64 gen, u32 bytes)
 	msg.imm = 0x80001234 + gen;
 	msg.bytes = bytes;
 	return msg;
+}
+
+/* Do what a handler does for a command, without the work items that it queues. */
+static void handle(struct kunit *test, const struct kofiblk_cmd_msg *msg)
+{
+	struct kbs_req *req;
+
+	rcu_read_lock();
+	req = kbs_session_command(&scene->s, msg);
+	rcu_read_unlock();
+	KUNIT_ASSERT_NOT_NULL(test, req);
+	kbs_req_begin(req);
+}
+
+/* A read needs no work item if pages are at hand. */
+static void read_at_once(struct kunit *test)
+{
+	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_READ, 0, 1);
+	struct kbs_store_io *io;
+	struct kulp_rma *rma;
+
+	scene->nowait = true;
+	handle(test, &msg);
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	KUNIT_EXPECT_TRUE(test, scene->ios[0]->nowait);
+	io = take_io(test);
+	io->done(io);
+	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
+	rma = take_rma(test);
+	rma->op.done(&scene->queue, &rma->op, 0, 0);
+	replied(test, KOFIBLK_OP_READ, msg.id, KULP_STS_OK, 4096);
+	reply_arrived(test);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
+}
+
+/* Nor does a write, whose data is fetched and written. */
+static void write_at_once(struct kunit *test)
+{
+	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_WRITE, 0, 1);
+	struct kbs_store_io *io;
+	struct kulp_rma *rma;
+
+	scene->nowait = true;
+	handle(test, &msg);
+	KUNIT_ASSERT_EQ(test, scene->nrmas, 1U);
+	rma = take_rma(test);
+	rma->op.done(&scene->queue, &rma->op, 0, 0);
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	KUNIT_EXPECT_TRUE(test, scene->ios[0]->nowait);
+	io = take_io(test);
+	io->done(io);
+	replied(test, KOFIBLK_OP_WRITE, msg.id, KULP_STS_OK, 4096);
+	reply_arrived(test);
+	/* A store that would have to wait gets the data from a work item. */
+	msg.id = KOFIBLK_ID(0, 2ULL);
+	say(&msg);
+	rma_done(test, 0);
+	store_done(test, -EAGAIN);
+	KUNIT_EXPECT_EQ(test, scene->nops, 0U);
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	KUNIT_EXPECT_FALSE(test, scene->ios[0]->nowait);
+	store_done(test, 0);
+	replied(test, KOFIBLK_OP_WRITE, msg.id, KULP_STS_OK, 4096);
+	reply_arrived(test);
+	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
+}
+
+/* A handler doesn't wait for memory: a work item does. */
+static void without_pages(struct kunit *test)
+{
+	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_READ, 0, 1);
+
+	scene->nowait = true;
+	scene->dry = true;
+	/* In a work item the store may wait, too. */
+	say(&msg);
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	KUNIT_EXPECT_FALSE(test, scene->ios[0]->nowait);
+	KUNIT_EXPECT_FALSE(test, kbs_reserve.busy);
+	KUNIT_EXPECT_EQ(test, load().memory, 4096U);
+	store_done(test, 0);
+	rma_done(test, 0);
+	reply_arrived(test);
+	/* These pages are at hand now. */
+	msg.id = KOFIBLK_ID(0, 2ULL);
+	say(&msg);
+	KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+	KUNIT_EXPECT_TRUE(test, scene->ios[0]->nowait);
+	store_done(test, 0);
+	rma_done(test, 0);
+	reply_arrived(test);
 }
 
 /* The RDMA write is the reply, so the slot is free before its completion. */
@@ -155,32 +248,19 @@ static void hold_locks(struct kofi_thread *thread)
 	spin_unlock_bh(&scene->sqs[0].lock);
 }
 
-/* Run without a work item, which could be queued on the blocked CPU. */
-static struct kbs_req *begin_on(const struct kofiblk_cmd_msg *msg)
-{
-	struct kbs_req *req;
-
-	rcu_read_lock();
-	req = kbs_session_command(&scene->s, msg);
-	rcu_read_unlock();
-	return req;
-}
-
+/* No work item is needed, which could be queued on the blocked CPU. */
 static void pass_through(struct kunit *test, u64 gen)
 {
 	struct kofiblk_cmd_msg msg = command(KOFIBLK_OP_READ, 0, gen);
 	struct kbs_store_io *io;
 	struct kulp_rma *rma;
-	struct kbs_req *req;
 	struct kulp_op *op;
 
 	msg.flags = KOFIBLK_CMD_INLINE;
 	msg.addr = 0;
 	msg.key = 0;
 	msg.queue = 1;
-	req = begin_on(&msg);
-	KUNIT_ASSERT_NOT_NULL(test, req);
-	kbs_req_begin(req);
+	handle(test, &msg);
 	io = take_io(test);
 	io->done(io);
 	op = take_op(test);
@@ -188,9 +268,7 @@ static void pass_through(struct kunit *test, u64 gen)
 	/* A request that uses memory of the session. */
 	msg = command(KOFIBLK_OP_READ, 1, gen);
 	msg.queue = 1;
-	req = begin_on(&msg);
-	KUNIT_ASSERT_NOT_NULL(test, req);
-	kbs_run_begin(req);
+	handle(test, &msg);
 	io = take_io(test);
 	io->done(io);
 	rma = take_rma(test);
@@ -253,6 +331,9 @@ static void device_keeps_region(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
+	KUNIT_CASE(read_at_once),
+	KUNIT_CASE(write_at_once),
+	KUNIT_CASE(without_pages),
 	KUNIT_CASE(immediate_data),
 	KUNIT_CASE(immediate_data_of_pieces),
 	KUNIT_CASE(immediate_data_runs_out),

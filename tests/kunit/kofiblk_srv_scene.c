@@ -49,6 +49,7 @@ static struct scene {
 	u64			most;		/* largest range in bytes */
 	int			other_err;
 	bool			nowait;		/* the store supports kbs_store_try() */
+	bool			dry;		/* no pages are at hand */
 	const char		*violation;
 	unsigned int		stops;
 	unsigned int		expedited;	/* number of calls of kulp_expedite() */
@@ -87,6 +88,15 @@ static int kunit_rma_post(struct kulp_queue *q, struct kulp_op *op)
 	return 0;
 }
 
+static struct page *kunit_alloc_pages(gfp_t gfp, unsigned int order)
+{
+	if (scene && scene->dry && !gfpflags_allow_blocking(gfp))
+		return NULL;
+	return alloc_pages(gfp, order);
+}
+
+#undef alloc_pages
+#define alloc_pages	kunit_alloc_pages
 #define kulp_submit	kunit_submit
 #define kulp_expedite	kunit_expedite
 #define kulp_rma_post	kunit_rma_post

@@ -345,6 +345,34 @@ static void bdev_limits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, disk->zeroes_max, (u64)KBS_FILE_MAX);
 }
 
+/* A request that would be split isn't tried without waiting, which never succeeds. */
+static void bdev_tries(struct kunit *test)
+{
+	struct kbs_store_io io = { .store = &scene->store, .nbvec = 1, .bytes = SZ_64K };
+	struct request_queue *q;
+	struct gendisk *disk;
+
+	KUNIT_EXPECT_FALSE(test, kbs_store_may_try(&io));
+	q = kunit_kzalloc(test, sizeof(*q), GFP_KERNEL);
+	disk = kunit_kzalloc(test, sizeof(*disk), GFP_KERNEL);
+	scene->store.bdev = kunit_kzalloc(test, sizeof(*scene->store.bdev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, q);
+	KUNIT_ASSERT_NOT_NULL(test, disk);
+	KUNIT_ASSERT_NOT_NULL(test, scene->store.bdev);
+	disk->queue = q;
+	scene->store.bdev->bd_disk = disk;
+	scene->store.bdev->bd_queue = q;
+	q->limits.max_sectors = SZ_64K >> SECTOR_SHIFT;
+	KUNIT_EXPECT_FALSE(test, kbs_store_may_try(&io));
+	q->limits.features = BLK_FEAT_NOWAIT;
+	KUNIT_EXPECT_TRUE(test, kbs_store_may_try(&io));
+	io.bytes += SECTOR_SIZE;
+	KUNIT_EXPECT_FALSE(test, kbs_store_may_try(&io));
+	io.bytes = SZ_8K;
+	io.nbvec = 2;
+	KUNIT_EXPECT_FALSE(test, kbs_store_may_try(&io));
+}
+
 /* --- the scene --- */
 
 static int store_init(struct kunit *test)
@@ -377,6 +405,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(writes_for_others),
 	KUNIT_CASE(holes),
 	KUNIT_CASE(bdev_limits),
+	KUNIT_CASE(bdev_tries),
 	{}
 };
 

@@ -411,7 +411,7 @@ void kbs_sum_reply(const struct kbs_req *req, struct kofiblk_reply_msg *msg);
 void kbs_chunks_init(struct kbs_squeue *sq);
 void kbs_chunks_free(struct kbs_squeue *sq);
 void kbs_mem_trim(struct kbs_session *s);
-int kbs_req_pages(struct kbs_req *req);
+int kbs_req_pages(struct kbs_req *req, bool wait);
 void kbs_req_free_pages(struct kbs_req *req);
 bool kbs_reply_may_have(const struct kbs_req *req);
 void kbs_reply_take_pages(struct kbs_reply_op *reply, struct kbs_req *req);

@@ -12,8 +12,9 @@
  *	 inline		store -> reply
  *	others		store -> reply
  *
- * A request with inline data starts at the store at once if it needn't wait, and continues in the
- * context in which the store completes it. Only steps that may wait use work items.
+ * A request starts in the handler that has received its command, if its data is inline or pages are
+ * at hand, and continues in the contexts in which the store and the fabric complete its steps. Only
+ * steps that may wait use work items.
  *
  * A slot is freed before its reply is posted, because the client may use the slot again before the
  * reply's completion.
@@ -523,9 +524,13 @@ static void kbs_posted(struct kulp_queue *q, struct kulp_op *op, int err, size_t
 	}
 }
 
+/* A checksum takes long for the handler, and others may run on other CPUs meanwhile. */
 static void kbs_run_pulled(struct kbs_req *req)
 {
-	kbs_req_next(req, kbs_store_wq(req), kbs_run_store);
+	if (req->cmd.flags & KOFIBLK_CMD_SUM)
+		kbs_req_next(req, kbs_store_wq(req), kbs_run_store);
+	else
+		kbs_req_store(req, false);
 }
 
 static void kbs_run_end(struct kbs_req *req)
@@ -611,36 +616,47 @@ static void kbs_req_push(struct kbs_req *req)
 
 /* --- start --- */
 
-/* The first step of a new request, and of one that waited for memory. In kbs_store_wq(). */
+/* Begin to move a request's data. @wait: whether this may sleep. */
+static void kbs_req_start(struct kbs_req *req, bool wait)
+{
+	int err = kbs_req_pages(req, wait);
+
+	if (err == -ENOMEM)
+		kbs_req_next(req, kbs_store_wq(req), kbs_run_begin);
+	else if (err && err != -EAGAIN)
+		kbs_req_end(req, err);
+	else if (!err && req->cmd.op == KOFIBLK_OP_WRITE)
+		kbs_req_move(req, false);
+	else if (!err)
+		kbs_req_store(req, wait);
+}
+
+/*
+ * The first step of a new request that waits or for which no pages were at hand, and of one that
+ * waited for memory. In kbs_store_wq().
+ */
 void kbs_run_begin(struct kbs_req *req)
 {
-	int err;
-
 	/* The session may have ended while the request waited. */
-	if (!kbs_session_works(req->sq->s)) {
+	if (!kbs_session_works(req->sq->s))
 		kbs_req_end(req, -ESHUTDOWN);
-	} else if (req->cmd.op != KOFIBLK_OP_READ && req->cmd.op != KOFIBLK_OP_WRITE) {
+	else if (req->cmd.op != KOFIBLK_OP_READ && req->cmd.op != KOFIBLK_OP_WRITE)
 		kbs_run_other(req);
-	} else {
-		err = kbs_req_pages(req);
-		if (err && err != -EAGAIN)
-			kbs_req_end(req, err);
-		else if (!err && req->cmd.op == KOFIBLK_OP_WRITE)
-			kbs_req_move(req, false);
-		else if (!err)
-			kbs_run_store(req);
-	}
+	else
+		kbs_req_start(req, true);
 }
 
 /* Doesn't sleep. */
 void kbs_req_begin(struct kbs_req *req)
 {
-	if (!kbs_req_inline(req, KOFIBLK_OP_READ) && !kbs_req_inline(req, KOFIBLK_OP_WRITE)) {
+	if (req->cmd.op != KOFIBLK_OP_READ && req->cmd.op != KOFIBLK_OP_WRITE) {
 		kbs_req_next(req, kbs_store_wq(req), kbs_run_begin);
-		return;
+	} else if (!(req->cmd.flags & KOFIBLK_CMD_INLINE)) {
+		kbs_req_start(req, false);
+	} else {
+		bvec_set_page(&req->inline_bvec, req->inline_page, req->cmd.bytes, 0);
+		req->bvec = &req->inline_bvec;
+		req->nbvec = 1;
+		kbs_req_store(req, false);
 	}
-	bvec_set_page(&req->inline_bvec, req->inline_page, req->cmd.bytes, 0);
-	req->bvec = &req->inline_bvec;
-	req->nbvec = 1;
-	kbs_req_store(req, false);
 }

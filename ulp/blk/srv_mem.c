@@ -112,29 +112,33 @@ static void kbs_pages_free(struct kbs_squeue *sq, struct bio_vec *bvec, unsigned
 	kfree(bvec);
 }
 
-static struct page *kbs_chunk_alloc(struct kbs_squeue *sq, unsigned int order)
+static struct page *kbs_chunk_alloc(struct kbs_squeue *sq, unsigned int order, gfp_t gfp)
 {
 	struct page *page = kbs_chunk_take(sq, order);
 
 	/* Compound, because a store on a network takes references to pages. */
-	return page ?: alloc_pages(GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN | __GFP_COMP, order);
+	return page ?: alloc_pages(gfp | __GFP_COMP, order);
 }
 
-/* Return: pieces of @bytes bytes in total, or NULL. @sq: queue with kept pages, or NULL. */
-static struct bio_vec *kbs_pages_alloc(struct kbs_squeue *sq, size_t bytes, unsigned int *nbvec)
+/*
+ * Return: pieces of @bytes bytes in total, or NULL. @sq: queue with kept pages, or NULL. @wait:
+ * whether this may sleep.
+ */
+static struct bio_vec *kbs_pages_alloc(struct kbs_squeue *sq, size_t bytes, unsigned int *nbvec,
+				       bool wait)
 {
+	const gfp_t gfp = (wait ? GFP_NOIO : GFP_NOWAIT) | __GFP_NORETRY | __GFP_NOWARN;
 	unsigned int n = 0, order = KBS_CHUNK_ORDER;
 	size_t left = PAGE_ALIGN(bytes);
 	struct bio_vec *bvec;
 	struct page *page;
 
-	bvec = kmalloc_array(left >> PAGE_SHIFT, sizeof(*bvec),
-			     GFP_NOIO | __GFP_NORETRY | __GFP_NOWARN);
+	bvec = kmalloc_array(left >> PAGE_SHIFT, sizeof(*bvec), gfp);
 	if (!bvec)
 		return NULL;
 	while (left) {
 		order = min_t(unsigned int, order, ilog2(left >> PAGE_SHIFT));
-		page = kbs_chunk_alloc(sq, order);
+		page = kbs_chunk_alloc(sq, order, gfp);
 		if (!page && order) {
 			order--;
 			continue;
@@ -325,17 +329,21 @@ static void kbs_mem_uncharge(struct kbs_squeue *sq, u32 bytes)
 }
 
 /*
- * Allocate pages for a request's data. Return: 0; -EAGAIN if the request waits for memory, and will
- * be started again; -ESHUTDOWN if the session isn't live. In kbs_store_wq(), sleeps.
+ * Allocate pages for a request's data. With @wait this may sleep; without it, only pages that are
+ * at hand are taken. Return: 0; -EAGAIN if the request waits for memory, and will be started again;
+ * -ESHUTDOWN if the session isn't live; without @wait, -ENOMEM if the caller must try again with
+ * it.
  */
-int kbs_req_pages(struct kbs_req *req)
+int kbs_req_pages(struct kbs_req *req, bool wait)
 {
 	int ret = req->charged ? 0 : kbs_mem_charge(req);
 
 	if (!ret && !req->reserved)
-		req->bvec = kbs_pages_alloc(req->sq, req->cmd.bytes, &req->nbvec);
+		req->bvec = kbs_pages_alloc(req->sq, req->cmd.bytes, &req->nbvec, wait);
 	if (ret || req->bvec)
 		return ret;
+	if (!wait)
+		return -ENOMEM;
 	ret = req->reserved ? 0 : kbs_reserve_take(req);
 	if (ret)
 		return ret;
@@ -398,7 +406,7 @@ int kbs_reserve_init(void)
 {
 	spin_lock_init(&kbs_reserve.lock);
 	INIT_LIST_HEAD(&kbs_reserve.waiting);
-	kbs_reserve.bvec = kbs_pages_alloc(NULL, KOFIBLK_IO_MAX, &kbs_reserve.nbvec);
+	kbs_reserve.bvec = kbs_pages_alloc(NULL, KOFIBLK_IO_MAX, &kbs_reserve.nbvec, true);
 	if (!kbs_reserve.bvec)
 		return -ENOMEM;
 	kbs_reserve.used = kcalloc(kbs_reserve.nbvec, sizeof(*kbs_reserve.used), GFP_KERNEL);

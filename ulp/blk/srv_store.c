@@ -236,15 +236,25 @@ static bool kbs_store_submit(struct kbs_store_io *io, bool nowait)
 }
 
 /*
+ * The block layer splits what is longer than a request of the device, and doesn't do so without
+ * waiting. Return: whether it is worth trying without.
+ */
+static bool kbs_store_may_try(const struct kbs_store_io *io)
+{
+	struct block_device *bdev = io->store->bdev;
+
+	return bdev && bdev_nowait(bdev) && io->nbvec == 1 &&
+	       io->bytes <= queue_max_bytes(bdev_get_queue(bdev));
+}
+
+/*
  * Start to read or write without waiting. Return: whether it was started; if not, done() isn't
  * called and the caller must use kbs_store_rw(). In done(), an err of -EAGAIN means that it would
  * have waited.
  */
 bool kbs_store_try(struct kbs_store_io *io)
 {
-	struct block_device *bdev = io->store->bdev;
-
-	return bdev && bdev_nowait(bdev) && io->nbvec == 1 && kbs_store_submit(io, true);
+	return kbs_store_may_try(io) && kbs_store_submit(io, true);
 }
 
 /* --- files --- */
