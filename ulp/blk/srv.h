@@ -51,7 +51,6 @@ struct kbs_store {
 	bool			stable;	/* a write that was replied to survives a crash */
 	/* One per store, so that a store that hangs doesn't delay the requests of others. */
 	struct workqueue_struct	*wq;	/* for work that may wait for the store */
-	struct bio_set		bios;
 	errseq_t		since;	/* errors of the file's mapping at open */
 	int			lost;	/* errno of the first lost write, or 0 */
 	bool			failed;	/* a flush of the block device has failed */
@@ -74,6 +73,7 @@ struct kbs_store_io {
 	const struct bio_vec	*bvec;
 	unsigned int		nbvec;
 	size_t			bytes;
+	struct bio		*bio;	/* the caller's, for a block device */
 	/* Called once, in any context. */
 	void			(*done)(struct kbs_store_io *io);
 	int			err;
@@ -214,7 +214,10 @@ struct kbs_req {
 	struct fid_mr		*mr;		/* region for fetching, without RDMA write */
 	union {
 		struct kulp_rma		rma;	/* rma.op also registers and invalidates */
-		struct kbs_store_io	sio;
+		struct {
+			struct kbs_store_io	sio;
+			struct bio		bio;	/* of @sio */
+		};
 	};
 };
 

@@ -426,6 +426,7 @@ static void kbs_req_store(struct kbs_req *req, bool wait)
 		.bvec	= req->bvec,
 		.nbvec	= req->nbvec,
 		.bytes	= req->cmd.bytes,
+		.bio	= &req->bio,
 		.done	= kbs_stored,
 	};
 	if (wait)

@@ -22,7 +22,6 @@
 
 #define KBS_FILE_BLOCK	512U
 #define KBS_FILE_MAX	SZ_1G	/* maximum bytes of a discard or write of zeroes */
-#define KBS_BIOS	16	/* bios in the pool */
 
 static void kbs_store_limits_bdev(struct kbs_store *store)
 {
@@ -113,19 +112,10 @@ u64 kbs_store_bytes(const struct kbs_store *store)
 	return round_down(bytes, (u64)store->disk.logical_block);
 }
 
-static int kbs_store_alloc(struct kbs_store *store)
-{
-	store->wq = alloc_workqueue("kofiblk_srv_io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
-	if (!store->wq)
-		return -ENOMEM;
-	return bioset_init(&store->bios, KBS_BIOS, 0, 0);
-}
-
 static void kbs_store_free(struct kbs_store *store)
 {
 	if (store->wq)
 		destroy_workqueue(store->wq);
-	bioset_exit(&store->bios);
 	filp_close(store->file, NULL);
 	store->file = NULL;
 }
@@ -183,8 +173,10 @@ int kbs_store_open(struct kbs_store *store, const struct kbs_export *export)
 		store->disk.flags |= KOFIBLK_DISK_READ_ONLY;
 	store->disk.bytes = kbs_store_bytes(store);
 	ret = -EINVAL;
-	if (store->disk.logical_block <= KOFIBLK_IO_MIN && store->disk.bytes)
-		ret = kbs_store_alloc(store);
+	if (store->disk.logical_block > KOFIBLK_IO_MIN || !store->disk.bytes)
+		goto out;
+	store->wq = alloc_workqueue("kofiblk_srv_io", WQ_MEM_RECLAIM | WQ_UNBOUND, 0);
+	ret = store->wq ? 0 : -ENOMEM;
 out:
 	if (ret)
 		kbs_store_free(store);
@@ -204,26 +196,22 @@ static void kbs_store_end_io(struct bio *bio)
 	struct kbs_store_io *io = bio->bi_private;
 
 	io->err = blk_status_to_errno(bio->bi_status);
-	bio_put(bio);
+	bio_uninit(bio);
 	io->done(io);
 }
 
 /*
  * Submit a bio that borrows the pieces of @io, as a clone borrows those of its original. The block
- * layer splits it if the device needs that. Return: false only with @nowait.
+ * layer splits it if the device needs that.
  */
-static bool kbs_store_submit(struct kbs_store_io *io, bool nowait)
+static void kbs_store_submit(struct kbs_store_io *io, bool nowait)
 {
 	blk_opf_t opf = io->write ? REQ_OP_WRITE | REQ_SYNC | REQ_IDLE : REQ_OP_READ;
-	struct bio *bio;
+	struct bio *bio = io->bio;
 
 	/* The block layer ignores the flag if the device has no cache. */
 	opf |= (kbs_store_through(io) ? REQ_FUA : 0) | (nowait ? REQ_NOWAIT : 0);
-	bio = bio_alloc_bioset(io->store->bdev, 0, opf, nowait ? GFP_NOWAIT : GFP_NOIO,
-			       &io->store->bios);
-	if (!bio)
-		return false;
-	bio->bi_io_vec = (struct bio_vec *)io->bvec;
+	bio_init(bio, io->store->bdev, (struct bio_vec *)io->bvec, io->nbvec, opf);
 	bio->bi_vcnt = io->nbvec;
 	bio_set_flag(bio, BIO_CLONED);
 	bio->bi_iter.bi_sector = io->offset >> SECTOR_SHIFT;
@@ -232,7 +220,6 @@ static bool kbs_store_submit(struct kbs_store_io *io, bool nowait)
 	bio->bi_end_io = kbs_store_end_io;
 	io->nowait = nowait;
 	submit_bio(bio);
-	return true;
 }
 
 /*
@@ -254,7 +241,10 @@ static bool kbs_store_may_try(const struct kbs_store_io *io)
  */
 bool kbs_store_try(struct kbs_store_io *io)
 {
-	return kbs_store_may_try(io) && kbs_store_submit(io, true);
+	if (!kbs_store_may_try(io))
+		return false;
+	kbs_store_submit(io, true);
+	return true;
 }
 
 /* --- files --- */
