@@ -250,6 +250,32 @@ static void pages_are_kept(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chunks->bytes, 0U);
 }
 
+/* Data in one piece needs no list of pieces. */
+static void list_of_pieces(struct kunit *test)
+{
+	static const struct {
+		u32		bytes;
+		unsigned int	nbvec;
+	} rows[] = {
+		{ 512, 1 }, { 4096, 1 }, { 7680, 1 }, { 8192, 1 }, { 12288, 2 }, { 65536, 1 },
+	};
+	const struct kbs_req *req = &scene->sqs[0].reqs[0];
+	unsigned int i;
+
+	scene->export.store.disk.logical_block = 512;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		read_on(0, 0, i + 1, rows[i].bytes);
+		KUNIT_ASSERT_EQ(test, scene->nios, 1U);
+		KUNIT_EXPECT_EQ(test, scene->ios[0]->nbvec, rows[i].nbvec);
+		KUNIT_EXPECT_EQ(test, scene->ios[0]->bvec == &req->one, rows[i].nbvec == 1);
+		KUNIT_EXPECT_EQ(test, scene->ios[0]->bytes, (size_t)rows[i].bytes);
+		KUNIT_EXPECT_EQ(test, scene->ios[0]->bvec[0].bv_len,
+				rows[i].nbvec == 1 ? rows[i].bytes : 8192U);
+		read_over(test);
+	}
+	KUNIT_EXPECT_EQ(test, load().memory, 0U);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(memory_is_bounded),
 	KUNIT_CASE(memory_moves_between_queues),
@@ -259,6 +285,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(waiters_end),
 	KUNIT_CASE(reserve),
 	KUNIT_CASE(pages_are_kept),
+	KUNIT_CASE(list_of_pieces),
 	{}
 };
 

@@ -208,8 +208,8 @@ struct kbs_req {
 	struct kofiblk_cmd_msg	cmd;
 	u32			sum;		/* checksum of the data that was read */
 	struct page		*inline_page;	/* inline data of command or reply */
-	struct bio_vec		inline_bvec;
 	struct bio_vec		*bvec;		/* the data */
+	struct bio_vec		one;		/* if it is in one piece */
 	unsigned int		nbvec;
 	struct fid_mr		*mr;		/* region for fetching, without RDMA write */
 	union {

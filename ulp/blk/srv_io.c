@@ -655,8 +655,8 @@ void kbs_req_begin(struct kbs_req *req)
 	} else if (!(req->cmd.flags & KOFIBLK_CMD_INLINE)) {
 		kbs_req_start(req, false);
 	} else {
-		bvec_set_page(&req->inline_bvec, req->inline_page, req->cmd.bytes, 0);
-		req->bvec = &req->inline_bvec;
+		bvec_set_page(&req->one, req->inline_page, req->cmd.bytes, 0);
+		req->bvec = &req->one;
 		req->nbvec = 1;
 		kbs_req_store(req, false);
 	}

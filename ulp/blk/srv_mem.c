@@ -103,13 +103,15 @@ void kbs_mem_trim(struct kbs_session *s)
 	kbs_mem_collect(s);
 }
 
-static void kbs_pages_free(struct kbs_squeue *sq, struct bio_vec *bvec, unsigned int nbvec)
+static void kbs_pages_free(struct kbs_squeue *sq, struct bio_vec *bvec, unsigned int nbvec,
+			   const struct bio_vec *one)
 {
 	unsigned int i;
 
 	for (i = 0; i < nbvec; i++)
 		kbs_chunk_give(sq, bvec[i].bv_page, get_order(bvec[i].bv_len));
-	kfree(bvec);
+	if (bvec != one)
+		kfree(bvec);
 }
 
 static struct page *kbs_chunk_alloc(struct kbs_squeue *sq, unsigned int order, gfp_t gfp)
@@ -121,18 +123,25 @@ static struct page *kbs_chunk_alloc(struct kbs_squeue *sq, unsigned int order, g
 }
 
 /*
- * Return: pieces of @bytes bytes in total, or NULL. @sq: queue with kept pages, or NULL. @wait:
- * whether this may sleep.
+ * Return: pieces of @bytes bytes in total, or NULL. @sq: queue with kept pages, or NULL. @one: for
+ * data in one piece, which needs no list, or NULL. @wait: whether this may sleep.
  */
-static struct bio_vec *kbs_pages_alloc(struct kbs_squeue *sq, size_t bytes, unsigned int *nbvec,
-				       bool wait)
+static struct bio_vec *kbs_pages_alloc(struct kbs_squeue *sq, size_t bytes, struct bio_vec *one,
+				       unsigned int *nbvec, bool wait)
 {
 	const gfp_t gfp = (wait ? GFP_NOIO : GFP_NOWAIT) | __GFP_NORETRY | __GFP_NOWARN;
-	unsigned int n = 0, order = KBS_CHUNK_ORDER;
 	size_t left = PAGE_ALIGN(bytes);
+	unsigned int n = 0, order = min_t(unsigned int, KBS_CHUNK_ORDER, get_order(bytes));
+	struct page *page = NULL;
 	struct bio_vec *bvec;
-	struct page *page;
 
+	if (one && left == PAGE_SIZE << order)
+		page = kbs_chunk_alloc(sq, order, gfp);
+	if (page) {
+		bvec_set_page(one, page, bytes, 0);
+		*nbvec = 1;
+		return one;
+	}
 	bvec = kmalloc_array(left >> PAGE_SHIFT, sizeof(*bvec), gfp);
 	if (!bvec)
 		return NULL;
@@ -144,7 +153,7 @@ static struct bio_vec *kbs_pages_alloc(struct kbs_squeue *sq, size_t bytes, unsi
 			continue;
 		}
 		if (!page) {
-			kbs_pages_free(sq, bvec, n);
+			kbs_pages_free(sq, bvec, n, one);
 			return NULL;
 		}
 		bvec_set_page(&bvec[n++], page, PAGE_SIZE << order, 0);
@@ -339,7 +348,7 @@ int kbs_req_pages(struct kbs_req *req, bool wait)
 	int ret = req->charged ? 0 : kbs_mem_charge(req);
 
 	if (!ret && !req->reserved)
-		req->bvec = kbs_pages_alloc(req->sq, req->cmd.bytes, &req->nbvec, wait);
+		req->bvec = kbs_pages_alloc(req->sq, req->cmd.bytes, &req->one, &req->nbvec, wait);
 	if (ret || req->bvec)
 		return ret;
 	if (!wait)
@@ -356,8 +365,8 @@ void kbs_req_free_pages(struct kbs_req *req)
 {
 	if (req->reserved)
 		kbs_reserve_give(req);
-	else if (req->bvec && req->bvec != &req->inline_bvec)
-		kbs_pages_free(req->sq, req->bvec, req->nbvec);
+	else if (req->bvec && req->charged)
+		kbs_pages_free(req->sq, req->bvec, req->nbvec, &req->one);
 	req->bvec = NULL;
 	if (req->charged)
 		kbs_mem_uncharge(req->sq, kbs_mem_bytes(req));
@@ -375,7 +384,8 @@ void kbs_reply_take_pages(struct kbs_reply_op *reply, struct kbs_req *req)
 {
 	reply->bvecs[0] = req->bvec[0];
 	reply->charged = kbs_mem_bytes(req);
-	kfree(req->bvec);
+	if (req->bvec != &req->one)
+		kfree(req->bvec);
 	req->bvec = NULL;
 	req->charged = false;
 }
@@ -406,18 +416,18 @@ int kbs_reserve_init(void)
 {
 	spin_lock_init(&kbs_reserve.lock);
 	INIT_LIST_HEAD(&kbs_reserve.waiting);
-	kbs_reserve.bvec = kbs_pages_alloc(NULL, KOFIBLK_IO_MAX, &kbs_reserve.nbvec, true);
+	kbs_reserve.bvec = kbs_pages_alloc(NULL, KOFIBLK_IO_MAX, NULL, &kbs_reserve.nbvec, true);
 	if (!kbs_reserve.bvec)
 		return -ENOMEM;
 	kbs_reserve.used = kcalloc(kbs_reserve.nbvec, sizeof(*kbs_reserve.used), GFP_KERNEL);
 	if (kbs_reserve.used)
 		return 0;
-	kbs_pages_free(NULL, kbs_reserve.bvec, kbs_reserve.nbvec);
+	kbs_pages_free(NULL, kbs_reserve.bvec, kbs_reserve.nbvec, NULL);
 	return -ENOMEM;
 }
 
 void kbs_reserve_exit(void)
 {
 	kfree(kbs_reserve.used);
-	kbs_pages_free(NULL, kbs_reserve.bvec, kbs_reserve.nbvec);
+	kbs_pages_free(NULL, kbs_reserve.bvec, kbs_reserve.nbvec, NULL);
 }
