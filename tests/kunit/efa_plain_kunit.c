@@ -273,6 +273,60 @@ static void plain_two(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
 }
 
+static ssize_t write_data(struct efa_scene *scene, enum shape shape, u64 data, u64 flags)
+{
+	struct fi_rma_iov rma = { EFA_RADDR, 1000, EFA_KEY };
+	struct fi_msg_rma msg = {
+		.addr = scene->peer, .rma_iov = &rma, .rma_iov_count = 1, .context = (void *)1,
+		.data = data,
+	};
+	struct memory mem;
+
+	set_iter(scene, &msg.msg_iter, &mem, shape, ITER_SOURCE, 1000);
+	return fi_writemsg(scene->ep, &msg, flags | FI_COMPLETION);
+}
+
+/* Remote CQ data goes with a write, and not with the next one, on either path. */
+static void plain_write_data(struct kunit *test)
+{
+	const u64 flags = FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE;
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	unsigned int maps = scene->fake->nmaps, i;
+	struct efake_wr *wr;
+	u8 *got = kunit_kzalloc(test, 1000, GFP_KERNEL);
+	enum shape shape;
+
+	KUNIT_ASSERT_NOT_NULL(test, got);
+	for (shape = 0; shape < SHAPES; shape++) {
+		for (i = 0; i < 2; i++) {
+			efa_fill(scene->buf, 4096, shape + i);
+			/* Memory that the fast path can't map. */
+			if (i && shape == TWO_PIECES)
+				break;
+			if (i)
+				efake_fail(scene->fake, EFAKE_DMA_MAP, 1, -EIO);
+			KUNIT_ASSERT_EQ(test, write_data(scene, shape, 0x89abcdef, flags), 0);
+			wr = efake_sent(scene->qp, 0);
+			KUNIT_EXPECT_EQ(test, wr->opcode, IB_WR_RDMA_WRITE_WITH_IMM);
+			KUNIT_EXPECT_EQ(test, wr->imm, 0x89abcdefU);
+			KUNIT_EXPECT_EQ(test, wr->raddr, EFA_RADDR);
+			KUNIT_EXPECT_EQ(test, wr->rkey, EFA_KEY);
+			efake_wr_read(wr, got, 1000);
+			KUNIT_EXPECT_MEMEQ(test, got, scene->buf + 16, 1000);
+			efake_wr_done(wr, 0);
+			efa_expect_done(test, scene, 1);
+		}
+		KUNIT_ASSERT_EQ(test, write_data(scene, shape, 0x89abcdef, 0), 0);
+		wr = efake_sent(scene->qp, 0);
+		KUNIT_EXPECT_EQ(test, wr->opcode, IB_WR_RDMA_WRITE);
+		efake_wr_done(wr, 0);
+		efa_expect_done(test, scene, 1);
+		KUNIT_EXPECT_EQ(test, write_data(scene, shape, BIT_ULL(32), flags), -EINVAL);
+		KUNIT_EXPECT_EQ(test, write_data(scene, shape, 7, flags | FI_PEEK), -FI_EBADFLAGS);
+		KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
+	}
+}
+
 /* Both paths refuse the same messages, and a refused message leaves nothing behind. */
 static void plain_refuses(struct kunit *test)
 {
@@ -525,6 +579,7 @@ static struct kunit_case plain_cases[] = {
 	KUNIT_CASE_PARAM(plain_says, format_gen_params),
 	KUNIT_CASE(plain_memory),
 	KUNIT_CASE(plain_two),
+	KUNIT_CASE(plain_write_data),
 	KUNIT_CASE(plain_refuses),
 	KUNIT_CASE(plain_maps_nothing),
 	KUNIT_CASE(plain_slot_again),

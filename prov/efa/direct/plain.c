@@ -288,19 +288,24 @@ ssize_t kefa_plain_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, u64 flag
 	return kofi_req_recvmsg(ep, msg, flags);
 }
 
+/* @has_data: the message has remote CQ data; a constant. */
 static __always_inline bool kefa_plain_rma(struct fid_ep *ep, const struct fi_msg_rma *msg,
-					   u64 flags, u64 what)
+					   u64 flags, u64 what, bool has_data)
 {
+	const u64 ok = KEFA_SHORT_TX | (has_data ? FI_REMOTE_CQ_DATA : 0);
 	const struct fi_rma_iov *rma = msg->rma_iov;
 	struct kefa_plain p = {
 		.what		= what,
 		.msg		= true,
 		.flags		= flags,
 		.addr		= msg->addr,
+		.has_data	= has_data,
+		.data		= msg->data,
 		.context	= msg->context,
 	};
 
-	if (unlikely(flags & ~KEFA_SHORT_TX || msg->rma_iov_count != 1 || !rma ||
+	if (unlikely(flags & ~ok || msg->rma_iov_count != 1 || !rma ||
+		     (has_data && msg->data > U32_MAX) ||
 		     !kefa_plain_iter(&p, &msg->msg_iter,
 				      what & FI_READ ? ITER_DEST : ITER_SOURCE) ||
 		     rma->len != p.len))
@@ -312,14 +317,23 @@ static __always_inline bool kefa_plain_rma(struct fid_ep *ep, const struct fi_ms
 
 static ssize_t kefa_plain_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, u64 flags)
 {
-	if (likely(kefa_plain_rma(ep, msg, flags, FI_RMA | FI_READ)))
+	if (likely(kefa_plain_rma(ep, msg, flags, FI_RMA | FI_READ, false)))
 		return 0;
 	return kofi_req_readmsg(ep, msg, flags);
 }
 
+/* A function of its own, so that other writes don't pay for it. */
+static noinline bool kefa_plain_write_data(struct fid_ep *ep, const struct fi_msg_rma *msg,
+					   u64 flags)
+{
+	return kefa_plain_rma(ep, msg, flags, FI_RMA | FI_WRITE, true);
+}
+
 static ssize_t kefa_plain_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, u64 flags)
 {
-	if (likely(kefa_plain_rma(ep, msg, flags, FI_RMA | FI_WRITE)))
+	if (likely(kefa_plain_rma(ep, msg, flags, FI_RMA | FI_WRITE, false)))
+		return 0;
+	if (flags & FI_REMOTE_CQ_DATA && kefa_plain_write_data(ep, msg, flags))
 		return 0;
 	return kofi_req_writemsg(ep, msg, flags);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The fast path of calls with one contiguous buffer and no special flags: plain calls, and
- * messages with one such buffer, or sends with two, which is how a header goes with data.
+ * messages with one such buffer; sends with two, which is how a header goes with data; and writes
+ * with remote CQ data.
  * Everything is done under the endpoint's lock, taken once.
  * The lock keeps the device, and the disabled bottom halves keep the addresses (RCU).
  * Mapping, too, is done under the lock: without an IOMMU it is only arithmetic, and mapping
@@ -36,6 +37,8 @@
  * @addr: the peer
  * @raddr: address in the peer's memory
  * @rkey: key of the peer's memory
+ * @has_data: a write has @data
+ * @data: remote CQ data
  * @context: the caller's context
  *
  * All functions are inlined, so the compiler removes the structure.
@@ -54,6 +57,8 @@ struct kefa_plain {
 	fi_addr_t	addr;
 	u64		raddr;
 	u64		rkey;
+	bool		has_data;
+	u32		data;
 	void		*context;
 };
 
@@ -138,6 +143,8 @@ static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 		wr = kefa_direct_wr(ep, op, ep->nheld);
 
 	kefa_wr_to(wr, op, p->ud, p->what, peer, p->raddr, p->rkey);
+	if (p->has_data)
+		kefa_wr_imm(wr, p->data);
 	if (!kefa_plain_data(ep, p, wr, op, simple))
 		return false;
 	kefa_op_begin(ep, &ep->tx, op);
