@@ -86,14 +86,11 @@ static noinline bool kulp_op_refused(struct kulp_queue *q, struct kulp_op *op, i
 	return true;
 }
 
-/* Return: false if the operation must wait. */
+/* Called under RCU. Return: false if the operation must wait. */
 static __always_inline bool kulp_op_post(struct kulp_queue *q, struct kulp_op *op)
 {
-	int ret;
+	int ret = READ_ONCE(q->up) ? op->post(q, op) : -EAGAIN;
 
-	rcu_read_lock();
-	ret = READ_ONCE(q->up) ? op->post(q, op) : -EAGAIN;
-	rcu_read_unlock();
 	return likely(!ret) || kulp_op_refused(q, op, ret);
 }
 
@@ -107,7 +104,9 @@ static void kulp_lane_pump(struct kulp_queue *q, struct list_head *lane)
 	while ((op = list_first_entry_or_null(lane, struct kulp_op, list))) {
 		list_del(&op->list);
 		spin_unlock_bh(&q->lock);
+		rcu_read_lock();
 		posted = kulp_op_post(q, op);
+		rcu_read_unlock();
 		spin_lock_bh(&q->lock);
 		if (posted)
 			continue;
