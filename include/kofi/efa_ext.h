@@ -41,8 +41,16 @@
  * @FI_OPT_EFA_USE_UNSOLICITED_WRITE_RECV: bool: writes with data take no receive. The driver's
  *	kernel verbs have no such queue pairs, so it is false, and setting it fails with
  *	-EOPNOTSUPP. fi_efa(7)
+ * @FI_OPT_EFA_INTER_MIN_READ_MESSAGE_SIZE: size_t, fabric efa: length in bytes of the shortest
+ *	message of this endpoint that its receiver reads by RDMA, if both ends' devices can. A
+ *	message that fits into one packet is never read, and with SIZE_MAX none is. The default
+ *	is the module's parameter inter_min_read_message_size when the endpoint is opened. Peers
+ *	in the same kernel aren't concerned, unless they use the device. Set it before
+ *	fi_enable(), else -FI_EOPBADSTATE; -EOPNOTSUPP on a device that can't read. Kernel only:
+ *	libfabric has only a variable for all endpoints
  *
- * The numbers are libfabric's.
+ * The numbers are libfabric's, except those from -FI_PROV_SPECIFIC_EFA + 0x8000 on, which
+ * libfabric doesn't have.
  */
 enum fi_efa_option {
 	FI_OPT_EFA_RNR_RETRY = -FI_PROV_SPECIFIC_EFA,
@@ -54,6 +62,7 @@ enum fi_efa_option {
 	FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES = -FI_PROV_SPECIFIC_EFA + 6,
 	FI_OPT_EFA_HOMOGENEOUS_PEERS = -FI_PROV_SPECIFIC_EFA + 7,
 	FI_OPT_EFA_USE_UNSOLICITED_WRITE_RECV = -FI_PROV_SPECIFIC_EFA + 8,
+	FI_OPT_EFA_INTER_MIN_READ_MESSAGE_SIZE = -FI_PROV_SPECIFIC_EFA + 0x8000,
 };
 
 #define FI_EFA_RNR_INFINITE	7

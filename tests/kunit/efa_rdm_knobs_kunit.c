@@ -201,6 +201,174 @@ static void unable(struct kunit *test)
 	expect_unable(test, scene->ep);
 }
 
+/* --- the length from which messages are read --- */
+
+/* Return: whether the receiver has read a message of one of the endpoints. */
+static bool is_read(struct rdm_pair *pair, int from, size_t len)
+{
+	struct rdm_end *sender = &pair->end[from], *receiver = &pair->end[!from];
+	unsigned int requests = pair->net.seen[KEFA_LONGREAD_TAGRTM_PKT];
+	const u64 reads = rdm_of(receiver)->stats.reads;
+	struct kunit *test = pair->test;
+
+	memset(pair->in, 0, SZ_128K);
+	efa_fill(pair->out, len, len + from);
+	KUNIT_EXPECT_EQ(test, fi_trecv(receiver->ep, pair->in, SZ_128K, NULL, FI_ADDR_UNSPEC, 5, 0,
+				       (void *)1), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsend(sender->ep, pair->out, len, NULL, sender->peer, 5,
+				       (void *)2), 0);
+	rdm_run(pair);
+	rdm_expect(test, sender, 2, len);
+	rdm_expect(test, receiver, 1, len);
+	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, len, len + from));
+	requests = pair->net.seen[KEFA_LONGREAD_TAGRTM_PKT] - requests;
+	KUNIT_EXPECT_EQ(test, rdm_of(receiver)->stats.reads - reads, (u64)requests);
+	return requests;
+}
+
+/* The sender's option decides, and no other endpoint has it. */
+static void min_read_64k(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, &(struct rdm_opts){ .min_read = SZ_32K });
+	struct rdm_comp comp;
+
+	KUNIT_EXPECT_FALSE(test, is_read(pair, 0, SZ_32K - 1));
+	KUNIT_EXPECT_TRUE(test, is_read(pair, 0, SZ_32K));
+	KUNIT_EXPECT_TRUE(test, is_read(pair, 0, SZ_64K));
+	KUNIT_EXPECT_FALSE(test, is_read(pair, 1, SZ_64K));
+	KUNIT_EXPECT_FALSE(test, is_read(pair, 1, SZ_128K));
+	/* A message with data takes the slow path. */
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, SZ_64K, 5, 1), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsenddata(pair->end[0].ep, pair->out, SZ_64K, NULL, 7,
+					   pair->end[0].peer, 5, (void *)2), 0);
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 2, SZ_64K);
+	comp = rdm_read(&pair->end[1]);
+	KUNIT_EXPECT_EQ(test, comp.ret, 1);
+	KUNIT_EXPECT_EQ(test, comp.entry.data, 7ULL);
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.reads, 3ULL);
+	rdm_expect_whole(test, pair);
+}
+
+/* A message that fits into one packet isn't read; one whose read the device refuses is sent. */
+static void min_read_any(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, &(struct rdm_opts){ .min_read = 1 });
+	const size_t packet_room = rdm_of(&pair->end[0])->shapes[KEFA_SIGNS_CONNID][1].room;
+	LIST_HEAD(none);
+
+	KUNIT_EXPECT_FALSE(test, is_read(pair, 0, 1));
+	KUNIT_EXPECT_FALSE(test, is_read(pair, 0, packet_room));
+	KUNIT_EXPECT_TRUE(test, is_read(pair, 0, packet_room + 1));
+	pair->net.bad_reads = 1;
+	KUNIT_EXPECT_TRUE(test, is_read(pair, 0, packet_room + 1));
+	KUNIT_EXPECT_EQ(test, pair->net.seen[KEFA_READ_NACK_PKT], 1U);
+	KUNIT_EXPECT_EQ(test, pair->net.seen[KEFA_LONGCTS_TAGRTM_PKT], 1U);
+	/* Without a free region the message goes as if it were below the limit. */
+	list_splice_init(&rdm_of(&pair->end[0])->sources_free, &none);
+	KUNIT_EXPECT_FALSE(test, is_read(pair, 0, packet_room + 1));
+	KUNIT_EXPECT_EQ(test, pair->net.seen[KEFA_MEDIUM_TAGRTM_PKT], 2U);
+	list_splice_init(&none, &rdm_of(&pair->end[0])->sources_free);
+	rdm_expect_whole(test, pair);
+}
+
+/* The parameter is the default, and an endpoint may have none of its messages read. */
+static void min_read_never(struct kunit *test)
+{
+	struct rdm_pair *pair;
+
+	kefa_knobs.inter_min_read_message_size = SZ_32K;
+	pair = rdm_ready_pair(test, &(struct rdm_opts){ .min_read = SIZE_MAX });
+	kefa_knobs.inter_min_read_message_size = SZ_1M;
+	KUNIT_EXPECT_FALSE(test, is_read(pair, 0, SZ_128K));
+	KUNIT_EXPECT_TRUE(test, is_read(pair, 1, SZ_32K));
+	KUNIT_EXPECT_FALSE(test, is_read(pair, 1, SZ_32K - 1));
+	rdm_expect_whole(test, pair);
+}
+
+#define MIN_READ	FI_OPT_EFA_INTER_MIN_READ_MESSAGE_SIZE
+
+static void expect_min_read(struct kunit *test, struct fid_ep *ep, size_t expected)
+{
+	size_t value = 0, len = sizeof(value);
+
+	KUNIT_EXPECT_EQ(test, fi_getopt(&ep->fid, FI_OPT_ENDPOINT, MIN_READ, &value, &len), 0);
+	KUNIT_EXPECT_EQ(test, len, sizeof(value));
+	KUNIT_EXPECT_EQ(test, value, expected);
+}
+
+static int set_min_read(struct fid_ep *ep, size_t value, size_t len)
+{
+	return fi_setopt(&ep->fid, FI_OPT_ENDPOINT, MIN_READ, &value, len);
+}
+
+static void min_read_option(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, NULL);
+	struct fid_ep *ep, *opened = pair->end[0].ep;
+
+	expect_min_read(test, opened, SZ_1M);
+	KUNIT_EXPECT_EQ(test, set_min_read(opened, SZ_32K, sizeof(size_t)), -FI_EOPBADSTATE);
+	expect_min_read(test, opened, SZ_1M);
+	kefa_knobs.inter_min_read_message_size = 5000;
+	KUNIT_ASSERT_EQ(test, fi_endpoint(pair->domain, pair->info, &ep, NULL), 0);
+	kefa_knobs.inter_min_read_message_size = SZ_1M;
+	expect_min_read(test, ep, 5000);
+	KUNIT_EXPECT_EQ(test, set_min_read(ep, 1, sizeof(u32)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, set_min_read(ep, 1, 0), -EINVAL);
+	expect_min_read(test, ep, 5000);
+	KUNIT_EXPECT_EQ(test, set_min_read(ep, SIZE_MAX, sizeof(size_t)), 0);
+	expect_min_read(test, ep, SIZE_MAX);
+	KUNIT_EXPECT_EQ(test, set_min_read(ep, SZ_32K, sizeof(size_t)), 0);
+	/* The parameter is for endpoints that are opened afterwards. */
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &pair->end[0].av->fid, 0), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(ep, &pair->end[0].cq->fid, FI_TRANSMIT | FI_RECV), 0);
+	KUNIT_EXPECT_EQ(test, fi_enable(ep), 0);
+	expect_min_read(test, ep, SZ_32K);
+	KUNIT_EXPECT_EQ(test, set_min_read(ep, SZ_64K, sizeof(size_t)), -FI_EOPBADSTATE);
+	expect_min_read(test, opened, SZ_1M);
+	EFA_CLOSE(test, ep);
+	pair->fake->dev->rdma_read = false;
+	KUNIT_ASSERT_EQ(test, fi_endpoint(pair->domain, pair->info, &ep, NULL), 0);
+	KUNIT_EXPECT_EQ(test, set_min_read(ep, SZ_32K, sizeof(size_t)), -EOPNOTSUPP);
+	EFA_CLOSE(test, ep);
+	pair->fake->dev->rdma_read = true;
+}
+
+/* Messages of fabric efa-direct are never read. */
+static void min_read_direct(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts){ .idle = true });
+	size_t value, len = sizeof(value);
+
+	KUNIT_EXPECT_EQ(test, set_min_read(scene->ep, SZ_32K, sizeof(size_t)), -ENOPROTOOPT);
+	KUNIT_EXPECT_EQ(test, fi_getopt(&scene->ep->fid, FI_OPT_ENDPOINT, MIN_READ, &value, &len),
+			-ENOPROTOOPT);
+}
+
+/* Peers in the same kernel get the data from the CPU, however short it is. */
+static void min_read_local(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_pair_new(test, &(struct rdm_opts){
+		.local = true, .rma = true, .rdma = true, .min_read = 1,
+	});
+	int i;
+
+	efa_fill(pair->out, SZ_64K, 3);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, SZ_64K, 5, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, SZ_64K, 5, 2), 0);
+	for (i = 0; i < 20; i++) {
+		kefa_ep_kick(to_kefa_ep(pair->end[i & 1].ep));
+		efake_settle();
+	}
+	rdm_expect(test, &pair->end[0], 2, SZ_64K);
+	rdm_expect(test, &pair->end[1], 1, SZ_64K);
+	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, SZ_64K, 3));
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.reads, 0ULL);
+	for (i = 0; i < 2; i++)
+		KUNIT_EXPECT_EQ(test, to_kefa_ep(pair->end[i].ep)->stats.doorbells, 0ULL);
+}
+
 /* --- calls of the provider's own --- */
 
 static void domain_ops(struct kunit *test)
@@ -325,6 +493,12 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(queue_sizes),
 	KUNIT_CASE(queue_full),
 	KUNIT_CASE(unable),
+	KUNIT_CASE(min_read_64k),
+	KUNIT_CASE(min_read_any),
+	KUNIT_CASE(min_read_never),
+	KUNIT_CASE(min_read_option),
+	KUNIT_CASE(min_read_direct),
+	KUNIT_CASE(min_read_local),
 	KUNIT_CASE(domain_ops),
 	KUNIT_CASE(left),
 	KUNIT_CASE(left_refused),

@@ -94,6 +94,10 @@ static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *
 	if (opts->watch && end == &pair->end[0])
 		KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT, KOFI_OPT_WATCH,
 						&opts->watch, sizeof(opts->watch)), 0);
+	if (opts->min_read && end == &pair->end[0])
+		KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT,
+						FI_OPT_EFA_INTER_MIN_READ_MESSAGE_SIZE,
+						&opts->min_read, sizeof(size_t)), 0);
 	if (opts->homogeneous)
 		KUNIT_ASSERT_EQ(test, fi_setopt(&end->ep->fid, FI_OPT_ENDPOINT,
 						FI_OPT_EFA_HOMOGENEOUS_PEERS,

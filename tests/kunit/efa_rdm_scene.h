@@ -35,6 +35,7 @@ extern bool rdm_long;
  * @watch: value of KOFI_OPT_WATCH of the first endpoint, or NULL
  * @rma: the endpoints have RMA, and counters of it
  * @rdma: with @rma, value of FI_OPT_EFA_USE_DEVICE_RDMA
+ * @min_read: value of FI_OPT_EFA_INTER_MIN_READ_MESSAGE_SIZE of the first endpoint
  * @local: the parameter local_transfer
  * @not_local: with @local, the second endpoint doesn't permit it
  * @sleepers: readers of the completion queues can sleep, and no counter is bound
@@ -57,6 +58,7 @@ struct rdm_opts {
 	struct kofi_watch *watch;
 	bool	rma;
 	bool	rdma;
+	size_t	min_read;
 	bool	local;
 	bool	not_local;
 	bool	sleepers;

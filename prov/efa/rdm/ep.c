@@ -126,7 +126,6 @@ static int kefa_rdm_init(struct kefa_ep *ep, struct kefa_hw_qp_attr *attr)
 	rdm->budget = READ_ONCE(kefa_knobs.rx_budget);
 	rdm->lim.max_medium = kefa_rdm_max_medium(dev);
 	rdm->lim.credits = max(READ_ONCE(kefa_knobs.tx_min_credits), 1U);
-	rdm->lim.min_read_message = READ_ONCE(kefa_knobs.inter_min_read_message_size);
 	rdm->lim.min_read_write = READ_ONCE(kefa_knobs.inter_min_read_write_size);
 	rdm->lim.read_segment = clamp_t(u32, READ_ONCE(kefa_knobs.inter_read_segment_size),
 					PAGE_SIZE, ep->max_map);
@@ -316,6 +315,7 @@ static int kefa_rdm_getopt(struct fid *fid, int level, int optname, void *optval
 		  kefa_inject_size(ep->dom->dev) : 0 },
 		{ FI_OPT_MIN_MULTI_RECV, READ_ONCE(rdm->min_multi) },
 		{ FI_OPT_EFA_RNR_RETRY, READ_ONCE(ep->rnr_retry) },
+		{ FI_OPT_EFA_INTER_MIN_READ_MESSAGE_SIZE, READ_ONCE(rdm->lim.min_read_message) },
 	};
 	bool flag;
 
@@ -342,6 +342,22 @@ static int kefa_set_use_rdma(struct kefa_rdm *rdm, bool value)
 {
 	return value && !rdm->ep.dom->dev->rdma_read ? -EOPNOTSUPP :
 						      kefa_set_flag(rdm, &rdm->use_rdma, value);
+}
+
+/* It is fixed by fi_enable(), because a message is judged again after its registration. */
+static int kefa_set_min_read(struct kefa_rdm *rdm, size_t value)
+{
+	int ret = 0;
+
+	if (!rdm->ep.dom->dev->rdma_read)
+		return -EOPNOTSUPP;
+	spin_lock_bh(&rdm->ep.lock);
+	if (rdm->ep.state == KEFA_EP_OPEN)
+		WRITE_ONCE(rdm->lim.min_read_message, value);
+	else
+		ret = -FI_EOPBADSTATE;
+	spin_unlock_bh(&rdm->ep.lock);
+	return ret;
 }
 
 /* Set an option of the core's connector. Its endpoints have no multi-receive buffers. */
@@ -384,7 +400,8 @@ static int kefa_rdm_setopt(struct fid *fid, int level, int optname, const void *
 	}
 	if (optname == KOFI_OPT_AS_MSG || optname == KOFI_OPT_WATCH)
 		return kefa_set_lane(rdm, optname, optval, optlen);
-	if (optname != FI_OPT_MIN_MULTI_RECV && optname != FI_OPT_EFA_RNR_RETRY)
+	if (optname != FI_OPT_MIN_MULTI_RECV && optname != FI_OPT_EFA_RNR_RETRY &&
+	    optname != FI_OPT_EFA_INTER_MIN_READ_MESSAGE_SIZE)
 		return kefa_ep_setopt(optname, optval, optlen);
 	if (optlen != sizeof(value))
 		return -EINVAL;
@@ -392,6 +409,8 @@ static int kefa_rdm_setopt(struct fid *fid, int level, int optname, const void *
 	if (optname == FI_OPT_EFA_RNR_RETRY)
 		return kefa_set_rnr(ep, &ep->rnr_retry, value, FI_EFA_RNR_INFINITE,
 				    FI_EFA_RNR_INFINITE);
+	if (optname == FI_OPT_EFA_INTER_MIN_READ_MESSAGE_SIZE)
+		return kefa_set_min_read(rdm, value);
 	spin_lock_bh(&ep->lock);
 	WRITE_ONCE(rdm->min_multi, value);
 	spin_unlock_bh(&ep->lock);
@@ -500,6 +519,7 @@ static int kefa_rdm_open(struct kefa_domain *dom, const struct fi_info *info, st
 	rdm->shake_checks = kefa_rdm_checks(READ_ONCE(kefa_knobs.handshake_timeout));
 	rdm->far_checks = kefa_rdm_checks(READ_ONCE(kefa_knobs.rma_timeout));
 	rdm->use_rdma = dom->dev->rdma_read;
+	rdm->lim.min_read_message = READ_ONCE(kefa_knobs.inter_min_read_message_size);
 	rdm->linger_ms = KEFA_LINGER_MS;
 	rdm->local_ok = true;
 	kefa_rdm_lists(rdm);

@@ -12,7 +12,8 @@
  * struct kefa_rdm_limits - limits by which an endpoint selects sub-protocols, as in fi_efa(7)
  * @mtu: maximum bytes of a packet, headers included
  * @max_medium: inter_max_medium_message_size: longer messages wait for the receiver's grants
- * @min_read_message: inter_min_read_message_size: shortest message that the receiver reads
+ * @min_read_message: FI_OPT_EFA_INTER_MIN_READ_MESSAGE_SIZE: shortest message that the receiver
+ *	reads
  * @min_read_write: shortest write by packets that the target reads
  * @credits: tx_min_credits: number of packets granted at a time
  * @read_segment: inter_read_segment_size: maximum bytes of one read by the device, at most
