@@ -133,9 +133,12 @@ int kofi_bind(struct fid *fid, struct fid *bfid, u64 flags, u64 role)
  *
  * With FI_LAZY_COMPLETION a provider may report a send, read or write without FI_COMPLETION
  * together with a later completion of the endpoint, which saves an interrupt, a call of the handler
- * and a wake-up of a reader. It reports it after some tens of milliseconds at the latest; sooner
- * when fi_expedite() was called, when a post was refused with -EAGAIN, or when the endpoint is
- * closed.
+ * and a wake-up of a reader. It reports it, or its failure, after some tens of milliseconds at the
+ * latest; sooner when a reader in process context polls, when fi_expedite() was called, when a post
+ * was refused with -EAGAIN, or when the endpoint is closed. The same holds for all operations whose
+ * queue isn't that for receives and has neither handler nor wait object, with the flag or without,
+ * unless they are counted: nobody can be told of them. Readers in softirq context don't poll, so
+ * they may see them late.
  *
  * Context: Process context; may sleep. Not from a completion handler.
  * Return: 0, -EINVAL for an object that can't be bound to an endpoint,
@@ -483,10 +486,12 @@ EXPORT_SYMBOL_NS_GPL(fi_cancel, KOFI);
 
 /**
  * fi_expedite() - wait for outstanding operations that nobody waited for (kernel only)
- * @ep: the endpoint, bound to its completion queue with FI_LAZY_COMPLETION
+ * @ep: the endpoint, bound to its completion queue with FI_LAZY_COMPLETION, or to one for sends
+ *	alone that has neither handler nor wait object
  *
- * Completions of operations that are outstanding without FI_COMPLETION are reported as soon as
- * those with it. Does nothing if the provider reports all completions at once.
+ * Completions of operations that are outstanding are reported as soon as they have ended, also of
+ * those without FI_COMPLETION. Call it again for operations that are posted later. Does nothing if
+ * the provider reports all completions at once. Doesn't wait itself.
  *
  * Context: Process or softirq context; doesn't sleep.
  */
