@@ -61,6 +61,8 @@ enum kb_mode {
  * @kind: kind of operation
  * @msg: use calls with a message of one bio_vec (fi_sendmsg() and so on); of kOFI alone
  * @own: regions belong to the endpoint, whose queue registers them; of kOFI alone
+ * @apart: the endpoint has a completion queue for each direction, that for sends without handler.
+ *	With each receive a message is sent; of kOFI alone
  * @mode: how the ULP gets completions
  * @size: size of an operation in bytes
  * @batch: number of operations per window
@@ -75,6 +77,7 @@ struct kb_test {
 	enum kb_kind	kind;
 	bool		msg;
 	bool		own;
+	bool		apart;
 	enum kb_mode	mode;
 	u32		size;
 	u32		batch;

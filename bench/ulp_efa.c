@@ -70,6 +70,7 @@ struct kbe_lane {
  * @domain: the domain
  * @av: the address vector
  * @cq: the completion queue
+ * @tx_cq: with kb_test.apart, the completion queue for sends, and NULL otherwise
  * @ep: the endpoint
  * @more: other endpoints, which are idle
  * @peer: the harness' peer
@@ -85,6 +86,7 @@ struct kbe_end {
 	struct fid_domain	*domain;
 	struct fid_av		*av;
 	struct fid_cq		*cq;
+	struct fid_cq		*tx_cq;
 	struct fid_ep		*ep;
 	struct fid_ep		**more;
 	fi_addr_t		peer;
@@ -143,9 +145,24 @@ static ssize_t kbe_take(struct kbe_end *kbe)
 	return n;
 }
 
+/* Take completions of messages that were sent beside receives. They aren't operations. */
+static void kbe_take_sent(struct kbe_end *kbe)
+{
+	ssize_t n;
+
+	while ((n = fi_cq_read(kbe->tx_cq, kbe->entries, KB_POLL)) > 0)
+		;
+	if (n == -FI_EAVAIL)
+		kbe_failed(kbe->tx_cq);
+}
+
 static void kbe_handler(struct fid_cq *cq, void *context)
 {
-	while (kbe_take(context) != -EAGAIN)
+	struct kbe_end *kbe = context;
+
+	if (kbe->tx_cq)
+		kbe_take_sent(kbe);
+	while (kbe_take(kbe) != -EAGAIN)
 		;
 }
 
@@ -283,8 +300,23 @@ static int kbe_post_kind(struct kbe_end *kbe, enum kb_kind kind)
 	}
 }
 
+/* Post receives, and send as many messages. */
+static int kbe_post_apart(struct kbe_end *kbe)
+{
+	u32 i, n = kbe->end.test->batch, size = kbe->end.test->size;
+	struct kbe_op *op = kbe->ops;
+	ssize_t ret = 0;
+
+	for (i = 0; i < n && !ret; i++, op++)
+		ret = fi_recv(kbe->ep, op->op.buf, size, NULL, FI_ADDR_UNSPEC, op) ?:
+		      fi_send(kbe->ep, op->op.buf, size, NULL, kbe->peer, op);
+	return ret;
+}
+
 static int kbe_post_batch(struct kb_end *end)
 {
+	if (end->test->apart)
+		return end->test->kind == KB_RECV ? kbe_post_apart(to_kbe(end)) : -EOPNOTSUPP;
 	if (end->test->msg)
 		return kbe_post_msgs(to_kbe(end), end->test->kind);
 	return kbe_post_kind(to_kbe(end), end->test->kind);
@@ -386,7 +418,8 @@ static int kbe_open_ep(struct kbe_end *kbe, struct fid_ep **ep)
 {
 	return fi_endpoint(kbe->domain, kbe->info, ep, NULL) ?:
 	       fi_ep_bind(*ep, &kbe->av->fid, 0) ?:
-	       fi_ep_bind(*ep, &kbe->cq->fid, FI_TRANSMIT | FI_RECV) ?:
+	       fi_ep_bind(*ep, &kbe->cq->fid, kbe->tx_cq ? FI_RECV : FI_TRANSMIT | FI_RECV) ?:
+	       (kbe->tx_cq ? fi_ep_bind(*ep, &kbe->tx_cq->fid, FI_TRANSMIT) : 0) ?:
 	       fi_enable(*ep);
 }
 
@@ -447,6 +480,11 @@ static int kbe_open_fabric(struct kbe_end *kbe, const struct kb_test *test)
 		.handler_context = kbe,
 		.flags		= test->mode == KB_SOFTIRQ ? FI_CQ_SOFTIRQ : 0,
 	};
+	struct fi_cq_attr tx_attr = {
+		.size		= KBE_CQ,
+		.format		= FI_CQ_FORMAT_MSG,
+		.wait_obj	= FI_WAIT_NONE,
+	};
 	struct fi_av_attr av_attr = { };
 
 	return kbe_find(test->device, &kbe->info) ?:
@@ -454,6 +492,7 @@ static int kbe_open_fabric(struct kbe_end *kbe, const struct kb_test *test)
 	       fi_domain(kbe->fabric, kbe->info, &kbe->domain, NULL) ?:
 	       fi_av_open(kbe->domain, &av_attr, &kbe->av, NULL) ?:
 	       fi_cq_open(kbe->domain, &cq_attr, &kbe->cq, NULL) ?:
+	       (test->apart ? fi_cq_open(kbe->domain, &tx_attr, &kbe->tx_cq, NULL) : 0) ?:
 	       kbe_open_ep(kbe, &kbe->ep);
 }
 
@@ -527,6 +566,7 @@ static void kbe_close(struct kb_end *end)
 					 PAGE_ALIGN(max(test->size, 1U)));
 	}
 	ret |= KBE_CLOSE(kbe->ep);
+	ret |= KBE_CLOSE(kbe->tx_cq);
 	ret |= KBE_CLOSE(kbe->cq);
 	ret |= KBE_CLOSE(kbe->av);
 	ret |= KBE_CLOSE(kbe->domain);

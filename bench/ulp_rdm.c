@@ -6,8 +6,9 @@
  * devices. "rdmtx" and "rdmrx" are such pairs, but only the sender's or only the
  * receiver's instructions are counted. They also read and write the receiver's memory by the
  * device; "emutx" and "emurx" do so by packets. Their additions with old values go by packets in
- * any case. "dgtx" and "dgrx" are pairs of endpoints of datagrams, and "msgtx" and "msgrx" pairs
- * of connected endpoints, whose messages have no tags.
+ * any case. "readtx" and "readrx" are such pairs, too, whose messages are read by the receiver from
+ * KBR_READ_FROM bytes on. "dgtx" and "dgrx" are pairs of endpoints of datagrams, and "msgtx" and
+ * "msgrx" pairs of connected endpoints, whose messages have no tags.
  */
 #include <kofi/atomic.h>
 #include <kofi/cm.h>
@@ -35,9 +36,14 @@ MODULE_IMPORT_NS(KOFI_BENCH);
 
 #define KBR_CQ		1024
 #define KBR_SIDES	2
+/* Messages of "readtx" and "readrx" that are as long are read by the receiver. */
+#define KBR_READ_FROM	SZ_32K
 /* Value of kbr_end.counted for all sides. */
 #define KBR_ALL		KBR_SIDES
-/* Time of the guest, in microseconds, in which the device completes what was posted, per MiB. */
+/*
+ * Time of the guest, in microseconds, in which the device completes what was posted: per MiB, or
+ * per message that is read, of which the device does one after the other.
+ */
 #define KBR_REST	500
 /* An inject has no completion: number of steps after which it has surely completed. */
 #define KBR_STEPS	20
@@ -81,6 +87,7 @@ struct kbr_side {
  * @counted: index of the side whose instructions are counted, or KBR_ALL
  * @far: the first side reads, writes or adds to memory of the second
  * @packets: with @far, by packets instead of by the device
+ * @read_from: length from which messages are read by the receiver, or 0 for the default
  * @dgram: the sides have datagrams instead of tagged messages
  * @prefix: with @dgram, bytes in front of a message
  * @connected: the endpoints are connected
@@ -101,6 +108,7 @@ struct kbr_end {
 	unsigned int			counted;
 	bool				far;
 	bool				packets;
+	size_t				read_from;
 	bool				dgram;
 	u32				prefix;
 	bool				connected;
@@ -172,7 +180,8 @@ static void kbr_turn_over(struct kbr_end *kbr, unsigned int i)
 static void kbr_rest(struct kbr_end *kbr)
 {
 	const struct kb_test *test = kbr->end.test;
-	u32 rest = KBR_REST * DIV_ROUND_UP(test->batch * test->size, SZ_1M);
+	u32 rest = KBR_REST * (kbr->read_from ? test->batch :
+			       DIV_ROUND_UP(test->batch * test->size, SZ_1M));
 
 	if (kbr->counted == KBR_ALL)
 		return;
@@ -458,6 +467,12 @@ static int kbr_set_packets(struct kbr_side *side)
 			 sizeof(device));
 }
 
+static int kbr_set_read_from(struct kbr_end *kbr, struct kbr_side *side)
+{
+	return fi_setopt(&side->ep->fid, FI_OPT_ENDPOINT, FI_OPT_EFA_INTER_MIN_READ_MESSAGE_SIZE,
+			 &kbr->read_from, sizeof(kbr->read_from));
+}
+
 static int kbr_open_side(struct kbr_end *kbr, struct kbr_side *side, const struct kb_test *test,
 			 const char *device)
 {
@@ -491,6 +506,7 @@ static int kbr_open_side(struct kbr_end *kbr, struct kbr_side *side, const struc
 	       fi_ep_bind(side->ep, &side->av->fid, 0) ?:
 	       fi_ep_bind(side->ep, &side->cq->fid, FI_TRANSMIT | FI_RECV) ?:
 	       (kbr->packets ? kbr_set_packets(side) : 0) ?:
+	       (kbr->read_from ? kbr_set_read_from(kbr, side) : 0) ?:
 	       fi_enable(side->ep) ?: fi_getname(&side->ep->fid, &side->name, &len);
 }
 
@@ -566,6 +582,7 @@ static int kbr_open_memory(struct kbr_end *kbr)
 #define KBR_PACKETS	0x1	/* reads and writes go by packets */
 #define KBR_DGRAM	0x2	/* datagrams */
 #define KBR_CONNECTED	0x4	/* connected endpoints */
+#define KBR_READ	0x8	/* messages from KBR_READ_FROM bytes on are read */
 
 static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int count,
 				     unsigned int counted, unsigned int flags)
@@ -580,6 +597,7 @@ static struct kb_end *kbr_open_sides(const struct kb_test *test, unsigned int co
 	kbr->count = count;
 	kbr->counted = counted;
 	kbr->packets = flags & KBR_PACKETS;
+	kbr->read_from = flags & KBR_READ ? KBR_READ_FROM : 0;
 	kbr->dgram = flags & KBR_DGRAM;
 	kbr->connected = flags & KBR_CONNECTED;
 	kbr->far = test->kind == KB_READ || test->kind == KB_WRITE || test->kind == KB_FETCH;
@@ -620,6 +638,16 @@ static struct kb_end *kbr_open_tx(const struct kb_test *test)
 static struct kb_end *kbr_open_rx(const struct kb_test *test)
 {
 	return kbr_open_sides(test, 2, 1, 0);
+}
+
+static struct kb_end *kbr_open_read_tx(const struct kb_test *test)
+{
+	return kbr_open_sides(test, 2, 0, KBR_READ);
+}
+
+static struct kb_end *kbr_open_read_rx(const struct kb_test *test)
+{
+	return kbr_open_sides(test, 2, 1, KBR_READ);
 }
 
 static struct kb_end *kbr_open_packets_tx(const struct kb_test *test)
@@ -853,6 +881,26 @@ static struct kb_ulp kbr_rx_ulp = {
 	.poll		= kbr_poll,
 };
 
+static struct kb_ulp kbr_read_tx_ulp = {
+	.name		= "readtx",
+	.alone		= true,
+	.open		= kbr_open_read_tx,
+	.connect	= kbr_connect_pair,
+	.close		= kbr_close,
+	.post		= kbr_post,
+	.poll		= kbr_poll,
+};
+
+static struct kb_ulp kbr_read_rx_ulp = {
+	.name		= "readrx",
+	.alone		= true,
+	.open		= kbr_open_read_rx,
+	.connect	= kbr_connect_pair,
+	.close		= kbr_close,
+	.post		= kbr_post,
+	.poll		= kbr_poll,
+};
+
 static struct kb_ulp kbr_packets_tx_ulp = {
 	.name		= "emutx",
 	.alone		= true,
@@ -920,6 +968,8 @@ static int __init kbr_init(void)
 	kb_register(&kbr_local_ulp);
 	kb_register(&kbr_tx_ulp);
 	kb_register(&kbr_rx_ulp);
+	kb_register(&kbr_read_tx_ulp);
+	kb_register(&kbr_read_rx_ulp);
 	kb_register(&kbr_packets_tx_ulp);
 	kb_register(&kbr_packets_rx_ulp);
 	kb_register(&kbr_dgram_tx_ulp);
@@ -938,6 +988,8 @@ static void __exit kbr_exit(void)
 	kb_deregister(&kbr_dgram_tx_ulp);
 	kb_deregister(&kbr_packets_rx_ulp);
 	kb_deregister(&kbr_packets_tx_ulp);
+	kb_deregister(&kbr_read_rx_ulp);
+	kb_deregister(&kbr_read_tx_ulp);
 	kb_deregister(&kbr_rx_ulp);
 	kb_deregister(&kbr_tx_ulp);
 	kb_deregister(&kbr_local_ulp);

@@ -120,7 +120,7 @@ static int kb_before(struct kb_end *end, struct kb_peer *peer)
 
 	end->done = 0;
 	end->failed = 0;
-	if (peer && (test->kind == KB_SEND || test->kind == KB_INJECT))
+	if (peer && (test->kind == KB_SEND || test->kind == KB_INJECT || test->apart))
 		return kb_peer_recv(peer, test);
 	/* Register regions before they are invalidated. */
 	if (test->kind == KB_INV) {
@@ -141,6 +141,9 @@ static int kb_after(struct kb_end *end, struct kb_peer *peer)
 		end->done = 0;
 		return end->ulp->post_undo(end) ?: kb_complete(end, &w, test->batch);
 	}
+	/* The peer has received and sent. */
+	if (peer && test->apart)
+		return kb_peer_drain(peer, test) ?: kb_peer_drain(peer, test);
 	if (peer && (test->kind == KB_SEND || test->kind == KB_INJECT ||
 		     test->kind == KB_RECV || test->kind == KB_LATE))
 		return kb_peer_drain(peer, test);

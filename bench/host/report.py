@@ -130,7 +130,8 @@ def markdown(result):
                    [[name, s["lines"], s["locks"], "; ".join(s["where"])]
                     for name, s in result["shared"].items()])
     lines += ["## Block devices", "",
-              "Instructions for each operation, of both ends together.", ""]
+              "Instructions for each operation, of both ends together. With one at a time, the "
+              "whole includes what is after the device's worker.", ""]
     lines += table(DISK_COLUMNS, [disk_cells(n, r) for n, r in result["rows"].items()
                                   if is_disk(n)])
     lines += ["## Rows", ""]

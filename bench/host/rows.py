@@ -30,10 +30,12 @@ ADDRESSES = (1, 64, 4096, 65536)
 ENDPOINTS = (1, 16, 128)
 POSTED = (1, 4096, 65536)       # receives, each for a tag of its own
 MATCHED = 4096          # messages of a batch: so many that their buckets are an average
-# Both sides are kOFI's: "rdmlocal" without the devices, "emutx" and "emurx" with RMA by packets,
-# "dgtx" and "dgrx" with datagrams, the last two connected.
-PAIRS = ("rdmpair", "rdmlocal", "rdmtx", "rdmrx", "emutx", "emurx", "dgtx", "dgrx", "msgtx",
-         "msgrx")
+# Both sides are kOFI's: "rdmlocal" without the devices, "readtx" and "readrx" with messages from
+# 32 KiB on read by the receiver, "emutx" and "emurx" with RMA by packets, "dgtx" and "dgrx" with
+# datagrams, the last two connected.
+READ_PAIRS = ("readtx", "readrx")
+PAIRS = ("rdmpair", "rdmlocal", "rdmtx", "rdmrx", *READ_PAIRS, "emutx", "emurx", "dgtx", "dgrx",
+         "msgtx", "msgrx")
 # Block devices: both ends are measured together, with what has the data.
 DISKS = ("null_blk", "nvme-loop", "nvme-tcp", "nvme-rxe", "nvme-rdma", "kofiblk")
 RDM_DISK = "kofiblk-efa"        # on fabric efa
@@ -130,6 +132,12 @@ def own():
                 yield Row("efa", kind + "own", 4 * KIB, mode, batch)
 
 
+def apart():
+    """A message is sent and one received, with a completion queue for each."""
+    for mode in ("handler", "softirq"):
+        yield Row("efa", "recvapart", 8, mode, 1)
+
+
 def growth():
     for addresses in ADDRESSES[1:]:
         yield Row("efa", "send", 8, "polled", addresses=addresses)
@@ -178,6 +186,8 @@ def messages():
     for size, batch in ((8, BATCH), (KIB, BATCH), (64 * KIB, BATCH), (KIB * KIB, READ_REGIONS)):
         yield Row("rdmtx", "send", size, "polled", batch)
         yield Row("rdmrx", "recv", size, "polled", batch)
+    for ulp, kind in (("readtx", "send"), ("readrx", "recv")):
+        yield Row(ulp, kind, 64 * KIB, "polled", READ_REGIONS)
     # Connected endpoints.
     yield Row("msgtx", "send", 8, "polled")
     yield Row("msgrx", "recv", 8, "polled")
@@ -228,7 +238,7 @@ def pairs():
 
 
 def all_rows():
-    return [*compared(), *own(), *one_piece(), *growth(), *matching(), *tags(), *messages(),
+    return [*compared(), *own(), *apart(), *one_piece(), *growth(), *matching(), *tags(), *messages(),
             *one_sided(), *datagrams(), *alternatives(), *block_devices()]
 
 
@@ -236,7 +246,7 @@ def waits(row):
     """The device takes so long over the data that the ULP looks in vain meanwhile, and
     how often it does is chance: it differs between builds of the same source."""
     return (row.kind in ("write", "read") and row.size > 4 * KIB or
-            row.ulp in PAIRS and row.size == KIB * KIB)
+            row.ulp in PAIRS and row.size == KIB * KIB or row.ulp in READ_PAIRS)
 
 
 def checked():
@@ -248,7 +258,8 @@ def checked():
                 row.ulp in ("nvme-rdma", "kofiblk") and row.batch == DEPTH):
             yield row
         if row.ulp in ("efa", "rdm") and (row.mode == "polled" or
-                                 (row.kind, row.size) in (("send", 8), ("reg", 4 * KIB))):
+                                 (row.kind, row.size) in (("send", 8), ("recvapart", 8),
+                                                          ("reg", 4 * KIB))):
             yield row
 
 
@@ -279,10 +290,19 @@ def shared(windows):
                             for writers in middle)}
 
 
+def after(window):
+    """Instructions of the kernel after the device's worker, of which the host may have needed
+    some."""
+    return sum(n for (part, _, had), n in window.functions.items()
+               if part == "device" and had == DEVICE_WORKER)
+
+
 def figures(row, windows):
-    """Figures of the median window, for one operation."""
+    """Figures of the median window, for one operation. If a block device has one at a time, the
+    switch from the device's worker to the host counts as the host's."""
     def host(window):
-        return sum(window.parts[p] for p in HOST)
+        return (sum(window.parts[p] for p in HOST) +
+                (after(window) if row.is_disk() and row.batch == 1 else 0))
 
     middle = sorted(windows, key=host)[len(windows) // 2]
 
@@ -302,8 +322,7 @@ def figures(row, windows):
         "interrupts": calls(INTERRUPTS),
         "workers": calls(WORKERS),
         "copied": each(copied(row, middle)),
-        "after": each(sum(n for (part, _, had), n in middle.functions.items()
-                          if part == "device" and had == DEVICE_WORKER)),
+        "after": each(after(middle)),
         "spread": spread([host(w) for w in windows]),
     }, middle
 
