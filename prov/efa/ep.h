@@ -178,8 +178,10 @@ struct kefa_ep;
  *	errno; under kefa_ep.lock
  * @revoke: the queue pair is destroyed: destroy the regions that the endpoint registered
  *	itself; NULL if it registers none
- * @reg: register a mapped region of the ULP, with FI_COMPLETION and FI_MORE; NULL if the domain's
- *	queue pair registers such regions. Any context but hard interrupts
+ * @mr_ops: data calls of the ULP's regions that name the endpoint; NULL if the domain's queue pair
+ *	registers such regions
+ * @reg: with @mr_ops, register a mapped region of the ULP, with FI_COMPLETION and FI_MORE. Any
+ *	context but hard interrupts
  * @inval: invalidate a region that @reg registered
  * @revoked: a region of the endpoint was destroyed instead of being invalidated; with a
  *	positive errno peers may still reach it
@@ -206,6 +208,7 @@ struct kefa_ep_kind {
 	size_t (*keep)(struct kefa_ep *ep);
 	void (*fail)(struct kefa_ep *ep, int err);
 	void (*revoke)(struct kefa_ep *ep);
+	const struct fi_ops_mr *mr_ops;
 	int (*reg)(struct kefa_mr *mr, u64 access, u64 flags, void *context);
 	int (*inval)(struct kefa_mr *mr, u64 flags, void *context);
 	void (*revoked)(struct kefa_mr *mr, int err);

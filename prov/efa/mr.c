@@ -12,83 +12,18 @@
  */
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
-#include "dma.h"
 #include "io.h"
-#include "mr.h"
+#include "mr_path.h"
 #include "trace.h"
-
-#define KEFA_MR_REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
-#define KEFA_MR_FLAGS	(FI_COMPLETION | FI_MORE)
-
-static struct kefa_mr *to_kefa_mr(struct fid_mr *mr)
-{
-	return container_of(mr, struct kefa_mr, mr_fid);
-}
 
 /* --- memory --- */
 
-/* List memory that is one piece. Return: false if it is empty or too long for a region. */
-static __always_inline bool kefa_mr_gather_page(struct kefa_mr *mr, struct page *page, u32 off,
-						size_t len)
-{
-	if (!len || len > KEFA_MAX_RDMA)
-		return false;
-	sg_set_page(mr->sg, page, len, off);
-	if (unlikely(mr->last))
-		kefa_mr_end(mr, 1);
-	mr->len = len;
-	mr->nents = 1;
-	return true;
-}
-
-/* Most regions are one contiguous buffer, which needs no walk. */
-static __always_inline bool kefa_mr_gather_one(struct kefa_mr *mr,
-					       const struct fi_mr_attr *attr)
-{
-	struct page *page;
-	size_t len;
-	void *buf;
-	u32 off;
-
-	if (attr->iov_count != 1)
-		return false;
-	if (attr->type == FI_MR_KVEC) {
-		buf = attr->mr_iov->iov_base;
-		len = attr->mr_iov->iov_len;
-		if (!kefa_one_piece(buf))
-			return false;
-		page = virt_to_page(buf);
-		off = offset_in_page(buf);
-	} else if (attr->type == FI_MR_BVEC) {
-		page = attr->bvec->bv_page;
-		if (unlikely(kefa_dma_p2p(page)))
-			return false;
-		len = attr->bvec->bv_len;
-		off = attr->bvec->bv_offset;
-	} else {
-		return false;
-	}
-	return kefa_mr_gather_page(mr, page, off, len);
-}
-
-/*
- * For one piece dma_map_page() takes fewer instructions than dma_map_sg(). Return: number of mapped
- * entries, or an errno, as dma_map_sgtable().
- */
+/* Return: number of mapped entries, or an errno, as dma_map_sgtable(). */
 static __always_inline int kefa_mr_map_list(struct kefa_mr *mr)
 {
-	struct device *dma = mr->dom->dev->dma;
-	struct scatterlist *sg = mr->sg;
-	dma_addr_t addr;
-
 	if (mr->nents > 1)
-		return kefa_dma_map_sg(dma, sg, mr->nents, mr->dir);
-	addr = kefa_dma_map_page(dma, sg_page(sg), sg->offset, sg->length, mr->dir);
-	if (unlikely(dma_mapping_error(dma, addr)))
-		return -EIO;
-	sg_dma_address(sg) = addr;
-	sg_dma_len(sg) = sg->length;
-	return 1;
+		return kefa_dma_map_sg(mr->dom->dev->dma, mr->sg, mr->nents, mr->dir);
+	return likely(kefa_mr_map_entry(mr)) ? 1 : -EIO;
 }
 
 /* Map gathered memory. @ret: result of gathering; if it is an error, only return it. */
@@ -97,7 +32,7 @@ static __always_inline int kefa_mr_map_gathered(struct kefa_mr *mr, u64 access, 
 	struct kefa_mrq *mrq = &mr->dom->mrq;
 	int n;
 
-	mr->dir = access & FI_REMOTE_WRITE ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
+	mr->dir = kefa_mr_dir(access);
 	if (unlikely(ret))
 		goto err;
 	n = kefa_mr_map_list(mr);
@@ -542,16 +477,24 @@ static noinline int kefa_mr_cq_full(struct kefa_mr *mr)
 	return kefa_mr_not_open(mr) ?: -EAGAIN;
 }
 
-/* The ULP must not post requests for one region concurrently. */
-static int kefa_mr_post_reg(struct fid_mr *mr_fid,
-			    const struct fi_mr_attr *attr, u64 flags)
+/**
+ * kefa_mr_post_reg() - register memory with a region of fi_mr_alloc()
+ * @mr_fid: the region, for which the ULP posts nothing else meanwhile
+ * @attr: attributes with the memory
+ * @flags: FI_COMPLETION, FI_MORE
+ *
+ * Serves as fi_ops_mr.post_reg for regions of the domain, and for what the fast path of
+ * direct/mr.c declines.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno.
+ */
+int kefa_mr_post_reg(struct fid_mr *mr_fid, const struct fi_mr_attr *attr, u64 flags)
 {
 	struct kefa_mr *mr = to_kefa_mr(mr_fid);
 	int ret;
 
-	if (!attr || attr->type > FI_MR_SGL || !attr->mr_iov ||
-	    !attr->iov_count || attr->offset || attr->access & ~mr->access ||
-	    !(attr->access & KEFA_MR_REMOTE))
+	if (!kefa_mr_attr_ok(mr, attr))
 		return -EINVAL;
 	if (kofi_cq_reserve(mr->cq))
 		return kefa_mr_cq_full(mr);
@@ -576,7 +519,18 @@ static int kefa_mr_post_reg(struct fid_mr *mr_fid,
 	return ret;
 }
 
-static int kefa_mr_post_inval(struct fid_mr *mr_fid, u64 flags, void *context)
+/**
+ * kefa_mr_post_inval() - invalidate a registration of a region of fi_mr_alloc()
+ * @mr_fid: the region, for which the ULP posts nothing else meanwhile
+ * @flags: FI_COMPLETION, FI_MORE
+ * @context: the caller's context
+ *
+ * Serves as fi_ops_mr.post_inval, as kefa_mr_post_reg() for registrations.
+ *
+ * Context: Process or softirq context; doesn't sleep.
+ * Return: 0, or a negative errno.
+ */
+int kefa_mr_post_inval(struct fid_mr *mr_fid, u64 flags, void *context)
 {
 	struct kefa_mr *mr = to_kefa_mr(mr_fid);
 	struct kefa_mrq *mrq = &mr->dom->mrq;
@@ -772,7 +726,7 @@ int kefa_mr_alloc(struct fid_domain *domain,
 	if (!(attr->access & KEFA_MR_REMOTE))
 		return -EINVAL;
 	/* An endpoint that uses its slots for packets leaves this to the domain's queue pair. */
-	if (attr->ep && to_kefa_ep(attr->ep)->kind->reg)
+	if (attr->ep && to_kefa_ep(attr->ep)->kind->mr_ops)
 		ep = to_kefa_ep(attr->ep);
 	if (attr->max_pages > dom->dev->max_mr_pages)
 		return -EMSGSIZE;
@@ -783,7 +737,7 @@ int kefa_mr_alloc(struct fid_domain *domain,
 	new = kefa_mr_new(dom, attr->access, attr->max_pages);
 	if (!new)
 		goto err_count;
-	new->mr_fid.ops = &kefa_mr_ops;
+	new->mr_fid.ops = ep ? ep->kind->mr_ops : &kefa_mr_ops;
 	new->cq = container_of(attr->cq, struct kofi_cq, cq_fid);
 	new->ep = ep;
 	new->retire = attr->flags & FI_RETIRE;

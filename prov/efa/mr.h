@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory regions: mr.c, mr_key.c, mr_map.c, mr_pool.c. */
+/* Memory regions: mr.c, mr_key.c, mr_map.c, mr_pool.c. mr_path.h has inline functions. */
 #ifndef KEFA_MR_H
 #define KEFA_MR_H
 
@@ -164,6 +164,8 @@ int kefa_mr_alloc(struct fid_domain *domain,
 		  const struct fi_mr_alloc_attr *attr, struct fid_mr **mr,
 		  void *context);
 bool kefa_mr_is(const struct fid_mr *mr);
+int kefa_mr_post_reg(struct fid_mr *mr_fid, const struct fi_mr_attr *attr, u64 flags);
+int kefa_mr_post_inval(struct fid_mr *mr_fid, u64 flags, void *context);
 void kefa_mrs_end(struct kefa_ep *ep);
 void kefa_mrs_remove(struct kefa_domain *dom);
 void kefa_mrs_revoke(struct work_struct *work);

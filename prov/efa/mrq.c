@@ -6,21 +6,8 @@
  */
 #include "ep.h"
 #include "kefa.h"
-#include "mr.h"
+#include "mr_path.h"
 #include "trace.h"
-
-/* For each state, the states that may precede it. */
-static const u8 kefa_mr_from[KEFA_MR_STATES] = {
-	[KEFA_MR_IDLE]		= BIT(KEFA_MR_REGISTERING) |
-				  BIT(KEFA_MR_INVALIDATING) |
-				  BIT(KEFA_MR_VALID) | BIT(KEFA_MR_REVOKING),
-	[KEFA_MR_REGISTERING]	= BIT(KEFA_MR_IDLE),
-	[KEFA_MR_VALID]		= BIT(KEFA_MR_REGISTERING) |
-				  BIT(KEFA_MR_INVALIDATING),
-	[KEFA_MR_INVALIDATING]	= BIT(KEFA_MR_VALID),
-	[KEFA_MR_REVOKING]	= BIT(KEFA_MR_INVALIDATING) |
-				  BIT(KEFA_MR_VALID),
-};
 
 /**
  * kefa_mr_go() - change the state of a region
@@ -31,14 +18,7 @@ static const u8 kefa_mr_from[KEFA_MR_STATES] = {
  */
 void kefa_mr_go(struct kefa_mr *mr, enum kefa_mr_state state)
 {
-	lockdep_assert_held(kefa_mr_lock(mr));
-	WARN_ON_ONCE(!(kefa_mr_from[state] & BIT(mr->state)));
-	if (unlikely(mr->published))
-		kefa_mr_set_open(mr, state == KEFA_MR_VALID);
-	if (state == KEFA_MR_IDLE || state == KEFA_MR_REVOKING)
-		WRITE_ONCE(mr->mr_fid.key, FI_KEY_NOTAVAIL);
-	/* Pairs with kefa_mr_may_reg(), which finds an idle region unmapped. */
-	smp_store_release(&mr->state, state);
+	__kefa_mr_go(mr, state);
 }
 
 /* --- completing --- */
@@ -125,10 +105,10 @@ static __always_inline void kefa_mr_done(struct kefa_mrq *mrq, struct kefa_mr *m
 	trace_kefa_mr(mr, 0);
 	mr->err = 0;
 	if (mr->state == KEFA_MR_REGISTERING) {
-		kefa_mr_go(mr, KEFA_MR_VALID);
+		__kefa_mr_go(mr, KEFA_MR_VALID);
 	} else {
 		kefa_mr_unmap(mr);
-		kefa_mr_go(mr, KEFA_MR_IDLE);
+		__kefa_mr_go(mr, KEFA_MR_IDLE);
 	}
 	if (unlikely(mr->report)) {
 		kefa_mr_unreported(mrq, mr);
@@ -153,7 +133,7 @@ static noinline void kefa_mr_not_invalidated(struct kefa_mrq *mrq, struct kefa_m
 	mrq->stats.errors++;
 	mrq->stats.revoked++;
 	mr->status = status;
-	kefa_mr_go(mr, KEFA_MR_REVOKING);
+	__kefa_mr_go(mr, KEFA_MR_REVOKING);
 	queue_work(kefa_cmd_wq, &mrq->revoke);
 }
 
@@ -173,7 +153,7 @@ static noinline void kefa_mr_failed(struct kefa_mrq *mrq, struct kefa_mr *mr,
 	mr->err = err;
 	mrq->stats.errors++;
 	kefa_mr_unmap(mr);
-	kefa_mr_go(mr, KEFA_MR_IDLE);
+	__kefa_mr_go(mr, KEFA_MR_IDLE);
 	if (mr->report == KEFA_MR_INTERNAL)
 		return;
 	if (mr->report == KEFA_MR_QUIET)
@@ -497,20 +477,6 @@ int kefa_mrq_room(struct kefa_mrq *mrq)
 }
 
 /**
- * kefa_mr_ib_access() - convert access flags to those of verbs
- * @access: FI_REMOTE_READ, FI_REMOTE_WRITE
- *
- * Context: Any.
- * Return: enum ib_access_flags.
- */
-int kefa_mr_ib_access(u64 access)
-{
-	return IB_ACCESS_LOCAL_WRITE |
-	       (access & FI_REMOTE_READ ? IB_ACCESS_REMOTE_READ : 0) |
-	       (access & FI_REMOTE_WRITE ? IB_ACCESS_REMOTE_WRITE : 0);
-}
-
-/**
  * kefa_mrq_reg() - register a mapped region
  * @mr: the region, idle; gets a new key
  * @access: FI_REMOTE_READ, FI_REMOTE_WRITE
@@ -533,7 +499,7 @@ int kefa_mrq_reg(struct kefa_mr *mr, u64 access)
 		return ret;
 	mrq->stats.regs++;
 	mr->granted = access;
-	kefa_mr_go(mr, KEFA_MR_REGISTERING);
+	__kefa_mr_go(mr, KEFA_MR_REGISTERING);
 	WRITE_ONCE(mr->mr_fid.key, ibmr->rkey);
 	WRITE_ONCE(mr->mr_fid.base_addr, ibmr->iova);
 	return 0;
@@ -561,7 +527,7 @@ int kefa_mrq_inval(struct kefa_mr *mr)
 	if (unlikely(kefa_mrq_post(mrq, mr)))
 		kefa_mr_not_invalidated(mrq, mr, 0);
 	else
-		kefa_mr_go(mr, KEFA_MR_INVALIDATING);
+		__kefa_mr_go(mr, KEFA_MR_INVALIDATING);
 	return 0;
 }
 

@@ -137,7 +137,6 @@ int kefa_mrq_start(struct kefa_domain *dom);
 void kefa_mrq_stop(struct kefa_domain *dom);
 void kefa_mrq_fail_all(struct kefa_domain *dom);
 void kefa_mr_go(struct kefa_mr *mr, enum kefa_mr_state state);
-int kefa_mr_ib_access(u64 access);
 int kefa_mrq_reg(struct kefa_mr *mr, u64 access);
 int kefa_mrq_inval(struct kefa_mr *mr);
 void kefa_mrq_revoked(struct kefa_mr *mr, int err);

@@ -143,6 +143,161 @@ static void one_doorbell(struct kunit *test)
 	expect_closed(test, scene, mr[1]);
 }
 
+/* --- the fast path --- */
+
+static unsigned int slow_posts;
+
+static int slow_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context)
+{
+	slow_posts++;
+	return kefa_direct_mr_reg(mr, access, flags, context);
+}
+
+static int slow_inval(struct kefa_mr *mr, u64 flags, void *context)
+{
+	slow_posts++;
+	return kefa_direct_mr_inval(mr, flags, context);
+}
+
+static struct kefa_ep_kind counted_kind;
+
+/* Count the requests of an endpoint's regions that take the slow path. */
+static void count_slow(struct efa_scene *scene)
+{
+	counted_kind = *efa_ep(scene)->kind;
+	counted_kind.reg = slow_reg;
+	counted_kind.inval = slow_inval;
+	efa_ep(scene)->kind = &counted_kind;
+	slow_posts = 0;
+}
+
+static int post_reg_pages(struct efa_scene *scene, struct fid_mr *mr, long ctx, unsigned int n)
+{
+	struct fi_mr_attr attr = {
+		.type = FI_MR_BVEC, .iov_count = n, .access = REMOTE, .context = (void *)ctx,
+	};
+	struct bio_vec bvec[2];
+
+	/* The first page comes last. */
+	bvec_set_page(&bvec[0], virt_to_page(scene->buf + PAGE_SIZE), PAGE_SIZE, 0);
+	bvec_set_page(&bvec[1], virt_to_page(scene->buf), PAGE_SIZE, 0);
+	attr.bvec = bvec;
+	return fi_mr_post_reg(mr, &attr, FI_COMPLETION);
+}
+
+static const struct plain {
+	const char	*desc;
+	unsigned int	pages;	/* the region has so many bio_vecs; 0 for a kvec */
+	u64		flags;
+	unsigned int	slow;	/* requests that take the slow path, of two */
+} plains[] = {
+	{ "kvec", 0, FI_COMPLETION, 0 },
+	{ "quiet", 0, 0, 0 },
+	{ "page", 1, FI_COMPLETION, 0 },
+	{ "pages", 2, FI_COMPLETION, 1 },
+	{ "more", 0, FI_COMPLETION | FI_MORE, 2 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(plain, plains, desc);
+
+static void in_one_go(struct kunit *test)
+{
+	const struct plain *plain = test->param_value;
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = alloc(test, scene);
+	unsigned int maps = scene->fake->nmaps;
+
+	count_slow(scene);
+	if (plain->pages)
+		KUNIT_EXPECT_EQ(test, post_reg_pages(scene, mr, 1, plain->pages), 0);
+	else
+		KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, plain->flags), 0);
+	if (plain->flags)
+		efa_expect_done(test, scene, 1);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_TRUE(test, efake_valid(scene->fake, fi_mr_key(mr)));
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps + max(plain->pages, 1U));
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, plain->flags), 0);
+	if (plain->flags)
+		efa_expect_done(test, scene, 2);
+	efa_expect_nothing(test, scene);
+	KUNIT_EXPECT_EQ(test, fi_mr_key(mr), FI_KEY_NOTAVAIL);
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
+	KUNIT_EXPECT_EQ(test, slow_posts, plain->slow);
+	expect_closed(test, scene, mr);
+}
+
+/* If the fast path fails, it leaves nothing mapped or reserved, and the slow path decides. */
+static void declined(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = alloc(test, scene);
+	unsigned int maps = scene->fake->nmaps;
+	int credits = atomic_read(&efa_cq(scene)->credits);
+
+	count_slow(scene);
+	/* The slow path maps at the second attempt. */
+	efake_fail(scene->fake, EFAKE_DMA_MAP, 1, 0);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 1);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 9, FI_COMPLETION), -EBUSY);
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 2, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 2);
+	efake_fail(scene->fake, EFAKE_MR_MAP, 1, -EIO);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 3, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 3);
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 4, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 4);
+	KUNIT_EXPECT_EQ(test, slow_posts, 2U);
+	KUNIT_EXPECT_EQ(test, post_inval(mr, 9, FI_COMPLETION), -EINVAL);
+	scene->fake->bounce = true;
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 9, FI_COMPLETION), -EOPNOTSUPP);
+	scene->fake->bounce = false;
+	KUNIT_EXPECT_EQ(test, scene->fake->nmaps, maps);
+	KUNIT_EXPECT_EQ(test, atomic_read(&efa_cq(scene)->credits), credits);
+	expect_closed(test, scene, mr);
+}
+
+/* Requests of all kinds that end together are reported in order, and their slots are like new. */
+static void end_together(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .tx_size = 4 });
+	struct fid_mr *mr[2] = { alloc(test, scene), alloc(test, scene) };
+	struct efake_wr *wr[4];
+	int i, round;
+
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr[1], 9, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 9);
+	scene->fake->manual_mr = true;
+	for (round = 0; round < 2; round++) {
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+		KUNIT_EXPECT_EQ(test, post_reg(scene, mr[round], 2, FI_COMPLETION), 0);
+		KUNIT_EXPECT_EQ(test, post_inval(mr[!round], 3, FI_COMPLETION), 0);
+		KUNIT_EXPECT_EQ(test, efa_send(scene, 8, 4), 0);
+		/* Nothing polls until all four have ended. */
+		spin_lock_bh(&efa_ep(scene)->lock);
+		for (i = 0; i < 4; i++)
+			wr[i] = efake_sent(scene->qp, i);
+		for (i = 0; i < 4; i++)
+			efake_wr_done(wr[i], 0);
+		spin_unlock_bh(&efa_ep(scene)->lock);
+		for (i = 1; i <= 4; i++)
+			efa_expect_done(test, scene, i);
+		efa_expect_nothing(test, scene);
+	}
+	for (i = 0; i < 4; i++)
+		KUNIT_EXPECT_EQ(test, efa_write(scene, 64, i), 0);
+	KUNIT_EXPECT_EQ(test, post_inval(mr[1], 9, FI_COMPLETION), -EAGAIN);
+	for (i = 0; i < 4; i++)
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+	for (i = 0; i < 4; i++)
+		efa_expect_done(test, scene, i);
+	expect_closed(test, scene, mr[0]);
+	expect_closed(test, scene, mr[1]);
+}
+
+/* --- without room --- */
+
 static void no_slot(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .tx_size = 4 });
@@ -175,8 +330,9 @@ static void no_dma_space(struct kunit *test)
 	struct fid_mr *mr = alloc(test, scene);
 
 	scene->fake->iommu = true;
-	efake_fail(scene->fake, EFAKE_DMA_MAP, 1, 0);
+	scene->fake->refuse = BIT(EFAKE_DMA_MAP);
 	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), -EAGAIN);
+	scene->fake->refuse = 0;
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.map_failed, 1ULL);
 	/* No operation completes, but a timer notifies the ULP, maybe already. */
 	flush_delayed_work(&efa_ep(scene)->map_retry);
@@ -467,6 +623,9 @@ static struct kunit_case mr_ep_cases[] = {
 	KUNIT_CASE(by_its_endpoint),
 	KUNIT_CASE(quietly),
 	KUNIT_CASE(one_doorbell),
+	KUNIT_CASE_PARAM(in_one_go, plain_gen_params),
+	KUNIT_CASE(declined),
+	KUNIT_CASE(end_together),
 	KUNIT_CASE(no_slot),
 	KUNIT_CASE(no_dma_space),
 	KUNIT_CASE(not_posted),

@@ -265,8 +265,11 @@ static void unmapped_regions(struct kunit *test)
 	fake->iommu = row->iommu;
 	efake_fail(fake, EFAKE_DMA_MAP, 1, row->err);
 	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(r->mr, &attr, FI_COMPLETION), row->ret);
-	efake_fail(fake, EFAKE_DMA_MAP, 1, row->err);
+	/* If the fast path can't map a piece, the slow path tries to. */
+	fake->refusal = row->err;
+	fake->refuse = BIT(EFAKE_DMA_MAP);
 	KUNIT_EXPECT_EQ(test, fi_mr_post_reg(r->own, &attr, FI_COMPLETION), row->ret);
+	fake->refuse = 0;
 	efake_fail(fake, EFAKE_DMA_MAP, 1, row->err);
 	KUNIT_EXPECT_EQ(test, fi_mr_regattr(r->scene->domain, &attr, 0, &mr),
 			row->ret == -EAGAIN ? -ENOMEM : row->ret);

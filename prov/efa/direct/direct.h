@@ -115,8 +115,10 @@ int kefa_direct_quiet(struct fid_ep *ep_fid, fi_addr_t addr, unsigned int timeou
 
 /* mr.c */
 
+extern const struct fi_ops_mr kefa_direct_mr_ops;
 int kefa_direct_mr_reg(struct kefa_mr *mr, u64 access, u64 flags, void *context);
 int kefa_direct_mr_inval(struct kefa_mr *mr, u64 flags, void *context);
+void kefa_direct_mr_succeeded(struct kefa_ep *ep, struct kefa_op *op);
 bool kefa_direct_mr_done(struct kefa_ep *ep, struct kefa_op *op, int err, u32 prov_errno);
 void kefa_direct_mr_refused(struct kefa_ep *ep);
 void kefa_direct_mr_lost(struct kefa_ep *ep, struct kefa_op *op);

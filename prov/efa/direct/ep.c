@@ -103,6 +103,7 @@ static const struct kefa_ep_kind kefa_direct_kind = {
 	.retry		= kefa_rests_go,
 	.keep		= kefa_ops_keep,
 	.fail		= kefa_direct_fail_all,
+	.mr_ops		= &kefa_direct_mr_ops,
 	.reg		= kefa_direct_mr_reg,
 	.inval		= kefa_direct_mr_inval,
 	.revoked	= kefa_direct_mr_revoked,

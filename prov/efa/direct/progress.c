@@ -169,6 +169,9 @@ static noinline void kefa_side_count_ended(struct kefa_ep *ep, struct kefa_side 
 	unsigned int i;
 
 	for (op = slots->ended, i = 0; i < slots->nended; i++, op = op->next) {
+		/* kefa_direct_mr_succeeded() has counted registrations, which have no flags. */
+		if (!op->flags)
+			continue;
 		if (side->base.counted)
 			kofi_side_count(&side->base, op->flags, op->len, op->err);
 		if (ep->split && side == &ep->tx)
@@ -222,6 +225,10 @@ static noinline void kefa_direct_wc_slow(struct kefa_ep *ep, struct kefa_op *op,
 {
 	const struct kefa_wc wc = kefa_wc_read(ibwc);
 
+	if (likely(op->has_mr && !kefa_wc_failed(ibwc))) {
+		kefa_direct_mr_succeeded(ep, op);
+		return;
+	}
 	if (wc.status == KEFA_STATUS_RNR && !op->has_mr && kefa_rnr_later(ep, op))
 		return;
 	kefa_direct_report(ep);

@@ -10,8 +10,7 @@
  * device refuses the registration.
  */
 #include <linux/slab.h>
-#include "../dma.h"
-#include "../mr.h"
+#include "../mr_path.h"
 #include "rdm.h"
 #include "fast.h"
 #include "tx.h"
