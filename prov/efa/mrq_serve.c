@@ -95,36 +95,37 @@ void kefa_mrq_await(struct kefa_mrq *mrq)
 
 /*
  * Poll one batch, and call handlers before the queue is armed: completions that arrive meanwhile
- * need no event. Each batch has at most as many claims as completions. Return: whether there may
- * be more completions; if not, the queue is armed or needn't be.
+ * need no event. Each batch has at most as many claims as completions. While nothing is
+ * outstanding, only an event or the result of arming (@told) can mean that there is something to
+ * poll for. Return: whether there may be more completions; if not, the queue is armed or needn't
+ * be.
  */
-static bool kefa_mrq_serve(struct kefa_mrq *mrq, struct kefa_mrq_calls *calls)
+static bool kefa_mrq_serve(struct kefa_mrq *mrq, struct kefa_mrq_calls *calls, bool *told)
 {
-	bool more = false;
-	unsigned int i;
+	unsigned int i, found = 0;
 
 	spin_lock_bh(&mrq->lock);
 	calls->n = 0;
-	if (mrq->open) {
+	if (mrq->open && (*told || mrq->nbusy)) {
 		mrq->serving = calls;
-		more = kefa_mrq_poll(mrq);
+		found = kefa_mrq_poll(mrq);
 		mrq->serving = NULL;
-		if (!more && mrq->awaited)
-			more = kefa_hw_arm(&mrq->hq) > 0;
 	}
+	*told = !found && mrq->open && mrq->awaited && kefa_hw_arm(&mrq->hq) > 0;
 	spin_unlock_bh(&mrq->lock);
 	kefa_mrq_wake(mrq);
 	for (i = 0; i < calls->n; i++)
 		kofi_cq_notify_claimed(calls->cqs[i]);
-	return more;
+	return found || *told;
 }
 
 static void kefa_mrq_run(struct kefa_mrq *mrq, struct kefa_mrq_calls *calls)
 {
+	bool told = true;
 	int i;
 
 	for (i = 0; i < KEFA_POLL_BUDGET / KEFA_POLL_BATCH; i++)
-		if (!kefa_mrq_serve(mrq, calls))
+		if (!kefa_mrq_serve(mrq, calls, &told))
 			return;
 	/*
 	 * Don't loop until the queue is empty, so that other work of this CPU can run. Nothing is

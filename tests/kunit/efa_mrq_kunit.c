@@ -88,18 +88,51 @@ static int mrq_post(struct efa_scene *scene, struct fid_mr *mr, u64 flags)
 	return fi_mr_post_reg(mr, &attr, flags);
 }
 
-/* The worker that polls calls the handler, without another one. */
+/*
+ * The worker that polls calls the handler, without another one, and doesn't poll again when nothing
+ * is outstanding.
+ */
 static void mrq_calls(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
 	struct told told = { };
+	unsigned int polls;
 
 	told_open(test, scene, &told);
+	efake_settle();
+	polls = mrq_qp(scene)->polls;
 	KUNIT_EXPECT_EQ(test, mrq_post(scene, told.mr, FI_COMPLETION), 0);
 	KUNIT_EXPECT_TRUE(test, kofi_completed(&told.entered));
 	KUNIT_EXPECT_PTR_EQ(test, told.ran, &mrq_of(scene)->work);
 	efake_settle();
 	KUNIT_EXPECT_EQ(test, atomic_read(&told.n), 1);
+	KUNIT_EXPECT_TRUE(test, mrq_qp(scene)->armed);
+	KUNIT_EXPECT_EQ(test, mrq_qp(scene)->polls, polls + 1);
+	told_close(test, &told);
+}
+
+/* A completion that matches no request is taken, although nothing is outstanding. */
+static void mrq_stale(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	const struct kefa_wc wc = { .id = 77 };
+	struct told told = { };
+	unsigned int polls;
+
+	told_open(test, scene, &told);
+	efake_settle();
+	KUNIT_EXPECT_TRUE(test, mrq_qp(scene)->armed);
+	efake_qp_push(mrq_qp(scene), &wc);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, mrq_of(scene)->stats.stale, 1ULL);
+	/* The worker polls again as often as arming tells of completions. */
+	scene->fake->missed = 2;
+	polls = mrq_qp(scene)->polls;
+	efake_qp_push(mrq_qp(scene), &wc);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, mrq_of(scene)->stats.stale, 2ULL);
+	KUNIT_EXPECT_EQ(test, scene->fake->missed, 0U);
+	KUNIT_EXPECT_EQ(test, mrq_qp(scene)->polls, polls + 3);
 	KUNIT_EXPECT_TRUE(test, mrq_qp(scene)->armed);
 	told_close(test, &told);
 }
@@ -536,6 +569,7 @@ static void mrq_softirq_turns(struct kunit *test)
 
 static struct kunit_case mrq_cases[] = {
 	KUNIT_CASE(mrq_calls),
+	KUNIT_CASE(mrq_stale),
 	KUNIT_CASE(mrq_calls_each),
 	KUNIT_CASE(mrq_handler_waits),
 	KUNIT_CASE(mrq_closes),

@@ -129,6 +129,7 @@ struct efake_wr {
  * @doorbells: number of posted lists of work requests
  * @rx_doorbells: number of posted lists of receives
  * @events: number of events raised
+ * @polls: number of polls, without those of @tx_ring
  * @tx_ring: with kefa_hw_qp_attr.split, completions of @sent to poll
  * @tx_head: index of the next of them to poll
  * @tx_tail: index of the next of them to write
@@ -160,6 +161,7 @@ struct efake_qp {
 	unsigned int		doorbells;
 	unsigned int		rx_doorbells;
 	unsigned int		events;
+	unsigned int		polls;
 	struct kefa_wc		*tx_ring;
 	unsigned int		tx_head;
 	unsigned int		tx_tail;

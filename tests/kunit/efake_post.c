@@ -577,6 +577,7 @@ int kefa_hw_poll(struct kefa_hw_qp *hq, struct ib_wc *wcs, int count)
 	if (!softirq_count() || !qp->hq)
 		efake_breach(qp->fake, "a poll at the wrong time");
 	spin_lock_irqsave(&qp->fake->lock, flags);
+	qp->polls++;
 	for (n = 0; n < count && qp->head != qp->tail; n++)
 		wcs[n] = wc_verbs(&qp->ring[qp->head++ % EFAKE_CQ_RING]);
 	spin_unlock_irqrestore(&qp->fake->lock, flags);
