@@ -63,6 +63,7 @@ enum kb_mode {
  * @own: regions belong to the endpoint, whose queue registers them; of kOFI alone
  * @apart: the endpoint has a completion queue for each direction, that for sends without handler.
  *	With each receive a message is sent; of kOFI alone
+ * @scattered: regions are lists of single pages, none of which follows the page before
  * @mode: how the ULP gets completions
  * @size: size of an operation in bytes
  * @batch: number of operations per window
@@ -78,6 +79,7 @@ struct kb_test {
 	bool		msg;
 	bool		own;
 	bool		apart;
+	bool		scattered;
 	enum kb_mode	mode;
 	u32		size;
 	u32		batch;

@@ -172,6 +172,7 @@ static int kb_parse(const char *line, struct kb_test *test)
 	test->msg = kb_cut(kind, "msg");
 	test->own = kb_cut(kind, "own");
 	test->apart = kb_cut(kind, "apart");
+	test->scattered = kb_cut(kind, "list");
 	n = match_string(kb_kinds, KB_KINDS, kind);
 	if (n < 0)
 		return n;

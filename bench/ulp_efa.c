@@ -35,12 +35,14 @@ MODULE_IMPORT_NS(KOFI_BENCH);
  * @mr: region to register with
  * @iov: memory for @mr
  * @bvec: memory of a message
+ * @pages: the same memory in single pages, last page first; or NULL
  */
 struct kbe_op {
 	struct kb_op	op;
 	struct fid_mr	*mr;
 	struct kvec	iov;
 	struct bio_vec	bvec;
+	struct bio_vec	*pages;
 };
 
 /* Endpoints of one CPU in KB_PAIR. */
@@ -206,6 +208,19 @@ static ssize_t kbe_post_reg(struct kbe_op *op)
 	return fi_mr_post_reg(op->mr, &attr, FI_COMPLETION);
 }
 
+static ssize_t kbe_post_reg_pages(struct kbe_op *op, u32 size)
+{
+	const struct fi_mr_attr attr = {
+		.type		= FI_MR_BVEC,
+		.bvec		= op->pages,
+		.iov_count	= size / PAGE_SIZE,
+		.access		= FI_REMOTE_READ | FI_REMOTE_WRITE,
+		.context	= op,
+	};
+
+	return fi_mr_post_reg(op->mr, &attr, FI_COMPLETION);
+}
+
 static ssize_t kbe_post_msg(struct kbe_end *kbe, struct kbe_op *op, bool recv)
 {
 	struct fi_msg msg = { .addr = kbe->peer, .context = op };
@@ -288,7 +303,9 @@ static int kbe_post_kind(struct kbe_end *kbe, enum kb_kind kind)
 				      kbe->peer, to->addr, to->rkey, op);
 		return ret;
 	case KB_REG:
-		for (i = 0; i < n && !ret; i++, op++)
+		for (i = 0; i < n && !ret && kbe->end.test->scattered; i++, op++)
+			ret = kbe_post_reg_pages(op, size);
+		for (; i < n && !ret; i++, op++)
 			ret = kbe_post_reg(op);
 		return ret;
 	case KB_INV:
@@ -496,6 +513,19 @@ static int kbe_open_fabric(struct kbe_end *kbe, const struct kb_test *test)
 	       kbe_open_ep(kbe, &kbe->ep);
 }
 
+static int kbe_open_pages(struct kbe_op *op, size_t size)
+{
+	size_t i, n = size / PAGE_SIZE;
+
+	op->pages = kcalloc(n, sizeof(*op->pages), GFP_KERNEL);
+	if (!op->pages)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		bvec_set_page(&op->pages[i], virt_to_page(op->op.buf + (n - 1 - i) * PAGE_SIZE),
+			      PAGE_SIZE, 0);
+	return 0;
+}
+
 static int kbe_open_op(struct kbe_end *kbe, struct kbe_op *op,
 		       const struct kb_test *test)
 {
@@ -506,6 +536,7 @@ static int kbe_open_op(struct kbe_end *kbe, struct kbe_op *op,
 		.cq		= kbe->cq,
 		.ep		= test->own ? kbe->ep : NULL,
 	};
+	int ret = 0;
 
 	op->op.end = &kbe->end;
 	op->op.done = kbe_done;
@@ -517,7 +548,9 @@ static int kbe_open_op(struct kbe_end *kbe, struct kbe_op *op,
 	bvec_set_page(&op->bvec, virt_to_page(op->op.buf), test->size, 0);
 	if (test->kind != KB_REG && test->kind != KB_INV)
 		return 0;
-	return fi_mr_alloc(kbe->domain, &attr, &op->mr, NULL);
+	if (test->scattered)
+		ret = kbe_open_pages(op, size);
+	return ret ?: fi_mr_alloc(kbe->domain, &attr, &op->mr, NULL);
 }
 
 static int kbe_open_more(struct kbe_end *kbe, const struct kb_test *test)
@@ -561,6 +594,7 @@ static void kbe_close(struct kb_end *end)
 		ret |= kbe_close_lane(&kbe->lanes[i / KBE_LANES][i % KBE_LANES]);
 	for (i = 0; i < test->batch; i++) {
 		ret |= KBE_CLOSE(kbe->ops[i].mr);
+		kfree(kbe->ops[i].pages);
 		if (kbe->ops[i].op.buf)
 			free_pages_exact(kbe->ops[i].op.buf,
 					 PAGE_ALIGN(max(test->size, 1U)));

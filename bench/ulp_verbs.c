@@ -30,6 +30,7 @@ MODULE_IMPORT_NS(KOFI_BENCH);
  * @dir: direction of the mapping
  * @mr: region to register with
  * @sg: memory for @mr
+ * @list: the same memory in single pages, last page first; or NULL
  * @inval: the region is being invalidated
  */
 struct kbv_op {
@@ -39,6 +40,7 @@ struct kbv_op {
 	enum dma_data_direction	dir;
 	struct ib_mr		*mr;
 	struct scatterlist	sg;
+	struct scatterlist	*list;
 	bool			inval;
 };
 
@@ -82,12 +84,19 @@ static void kbv_done(struct kb_op *op, int err)
 	WRITE_ONCE(op->end->done, op->end->done + 1);
 }
 
+static u32 kbv_pages(const struct kbv_end *kbv)
+{
+	return kbv->end.test->size / PAGE_SIZE;
+}
+
 static void kbv_complete(struct kbv_end *kbv, const struct ib_wc *wc)
 {
 	struct kbv_op *op = (void *)(uintptr_t)wc->wr_id;
 
 	if (op->len)
 		ib_dma_unmap_single(kbv->q.dev, op->dma, op->len, op->dir);
+	else if (op->inval && unlikely(op->list))
+		ib_dma_unmap_sg(kbv->q.dev, op->list, kbv_pages(kbv), DMA_BIDIRECTIONAL);
 	else if (op->inval)
 		ib_dma_unmap_sg(kbv->q.dev, &op->sg, 1, DMA_BIDIRECTIONAL);
 	op->op.done(&op->op, wc->status);
@@ -283,6 +292,27 @@ static int kbv_post_recv(struct kbv_end *kbv, struct kbv_op *op)
 	return ret;
 }
 
+/* Map and describe memory in one piece. */
+static int kbv_describe(struct kbv_end *kbv, struct kbv_op *op)
+{
+	sg_init_one(&op->sg, op->op.buf, kbv->end.test->size);
+	if (ib_dma_map_sg(kbv->q.dev, &op->sg, 1, DMA_BIDIRECTIONAL) != 1)
+		return -EAGAIN;
+	return ib_map_mr_sg(op->mr, &op->sg, 1, NULL, PAGE_SIZE) == 1 ? 0 : -EINVAL;
+}
+
+static int kbv_describe_pages(struct kbv_end *kbv, struct kbv_op *op)
+{
+	u32 i, n = kbv_pages(kbv);
+
+	for (i = 0; i < n; i++)
+		sg_set_page(&op->list[i], virt_to_page(op->op.buf + (n - 1 - i) * PAGE_SIZE),
+			    PAGE_SIZE, 0);
+	if (ib_dma_map_sg(kbv->q.dev, op->list, n, DMA_BIDIRECTIONAL) != n)
+		return -EAGAIN;
+	return ib_map_mr_sg(op->mr, op->list, n, NULL, PAGE_SIZE) == n ? 0 : -EINVAL;
+}
+
 static int kbv_post_reg(struct kbv_end *kbv, struct kbv_op *op)
 {
 	struct ib_reg_wr wr = {
@@ -293,12 +323,11 @@ static int kbv_post_reg(struct kbv_end *kbv, struct kbv_op *op)
 			  IB_ACCESS_REMOTE_READ,
 		.mr = op->mr,
 	};
+	int ret;
 
-	sg_init_one(&op->sg, op->op.buf, kbv->end.test->size);
-	if (ib_dma_map_sg(kbv->q.dev, &op->sg, 1, DMA_BIDIRECTIONAL) != 1)
-		return -EAGAIN;
-	if (ib_map_mr_sg(op->mr, &op->sg, 1, NULL, PAGE_SIZE) != 1)
-		return -EINVAL;
+	ret = op->list ? kbv_describe_pages(kbv, op) : kbv_describe(kbv, op);
+	if (ret)
+		return ret;
 	efa_inc_fast_reg_key_gen(op->mr);
 	wr.key = op->mr->rkey;
 	op->len = 0;
@@ -388,6 +417,12 @@ static int kbv_open_op(struct kbv_end *kbv, struct kbv_op *op,
 		return -ENOMEM;
 	if (!kbv_registers(test))
 		return 0;
+	if (test->scattered) {
+		op->list = kcalloc(size / PAGE_SIZE, sizeof(*op->list), GFP_KERNEL);
+		if (!op->list)
+			return -ENOMEM;
+		sg_init_table(op->list, size / PAGE_SIZE);
+	}
 	op->mr = ib_alloc_mr(kbv->q.pd, IB_MR_TYPE_MEM_REG, size / PAGE_SIZE);
 	return PTR_ERR_OR_ZERO(op->mr);
 }
@@ -396,6 +431,7 @@ static void kbv_close_op(struct kbv_op *op, const struct kb_test *test)
 {
 	if (!IS_ERR_OR_NULL(op->mr))
 		ib_dereg_mr(op->mr);
+	kfree(op->list);
 	if (op->op.buf)
 		free_pages_exact(op->op.buf, PAGE_ALIGN(max(test->size, 1U)));
 }

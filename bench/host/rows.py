@@ -138,6 +138,13 @@ def apart():
         yield Row("efa", "recvapart", 8, mode, 1)
 
 
+def scattered():
+    """Registrations of single pages, which is how block devices have their data."""
+    for kind in ("reg", "inv"):
+        for ulp, whose in (("verbs", ""), ("efa", ""), ("efa", "own")):
+            yield Row(ulp, kind + "list" + whose, 128 * KIB, "polled")
+
+
 def growth():
     for addresses in ADDRESSES[1:]:
         yield Row("efa", "send", 8, "polled", addresses=addresses)
@@ -238,8 +245,8 @@ def pairs():
 
 
 def all_rows():
-    return [*compared(), *own(), *apart(), *one_piece(), *growth(), *matching(), *tags(), *messages(),
-            *one_sided(), *datagrams(), *alternatives(), *block_devices()]
+    return [*compared(), *own(), *apart(), *scattered(), *one_piece(), *growth(), *matching(),
+            *tags(), *messages(), *one_sided(), *datagrams(), *alternatives(), *block_devices()]
 
 
 def waits(row):
