@@ -26,39 +26,36 @@ void kefa_mr_unmap(struct kefa_mr *mr)
 
 /**
  * struct kefa_gather - state of gathering the memory of a region
- * @mr: the region
- * @n: number of entries of its list
+ * @first: its list
+ * @sg: first free entry
+ * @last: end of the room for entries
  * @end: physical address of the end of the last entry
  * @max: maximum bytes of an entry
  * @len: bytes of all entries
  */
 struct kefa_gather {
-	struct kefa_mr	*mr;
-	unsigned int	n;
-	phys_addr_t	end;
-	size_t		max;
-	size_t		len;
+	struct scatterlist	*first;
+	struct scatterlist	*sg;
+	struct scatterlist	*last;
+	phys_addr_t		end;
+	size_t			max;
+	size_t			len;
 };
 
 static __always_inline int kefa_gather_add(struct kefa_gather *g, struct page *page,
 					   u32 off, u32 len)
 {
 	phys_addr_t phys = page_to_phys(page) + off;
-	struct scatterlist *sg = g->mr->sg + g->n;
 
-	if (g->n && phys == g->end && (u64)sg[-1].length + len <= g->max) {
-		sg[-1].length += len;
+	if (unlikely(phys == g->end) && (u64)g->sg[-1].length + len <= g->max) {
+		g->sg[-1].length += len;
 	} else {
 		/* The device maps whole pages, so only the ends of a region may be unaligned. */
-		if (g->n && !PAGE_ALIGNED(phys | g->end))
+		if (unlikely(!PAGE_ALIGNED(phys | g->end)) && g->sg != g->first)
 			return -EINVAL;
-		if (g->n == g->mr->max_ents)
+		if (unlikely(g->sg == g->last))
 			return -EMSGSIZE;
-		/* dma_map_sgtable() checks the other entries. */
-		if (!g->n && unlikely(kefa_dma_p2p(page)))
-			return -EOPNOTSUPP;
-		sg_set_page(sg, page, len, off);
-		g->n++;
+		sg_set_page(g->sg++, page, len, off);
 	}
 	g->end = phys + len;
 	g->len += len;
@@ -73,36 +70,50 @@ static int kefa_gather_piece(void *arg, struct page *page, u32 off, u32 len)
 static void kefa_gather_begin(struct kefa_gather *g, struct kefa_mr *mr)
 {
 	*g = (struct kefa_gather) {
-		.mr	= mr,
-		.max	= round_down(dma_get_max_seg_size(mr->dom->dev->dma), PAGE_SIZE),
+		.first		= mr->sg,
+		.sg		= mr->sg,
+		.last		= mr->sg + mr->max_ents,
+		/* No memory begins here. */
+		.end		= PHYS_ADDR_MAX,
+		.max		= round_down(dma_get_max_seg_size(mr->dom->dev->dma), PAGE_SIZE),
 	};
 	mr->len = 0;
 	mr->nents = 0;
 }
 
-static int kefa_gather_end(struct kefa_gather *g, int ret)
+static int kefa_gather_end(const struct kefa_gather *g, struct kefa_mr *mr, int ret)
 {
-	if (ret == -EOPNOTSUPP)
-		kefa_mrq_count(&g->mr->dom->mrq, &g->mr->dom->mrq.stats.unreachable);
-	if (ret || !g->n)
+	unsigned int n = g->sg - g->first;
+
+	if (ret || !n)
 		return ret ?: -EINVAL;
-	kefa_mr_end(g->mr, g->n);
-	g->mr->nents = g->n;
-	g->mr->len = g->len;
-	if (unlikely(g->mr->ends))
-		kefa_mr_ends_set(g->mr);
+	/* dma_map_sgtable() checks the other entries. */
+	if (unlikely(kefa_dma_p2p(sg_page(mr->sg)))) {
+		kefa_mrq_count(&mr->dom->mrq, &mr->dom->mrq.stats.unreachable);
+		return -EOPNOTSUPP;
+	}
+	kefa_mr_end(mr, n);
+	mr->nents = n;
+	mr->len = g->len;
+	if (unlikely(mr->ends))
+		kefa_mr_ends_set(mr);
 	return 0;
 }
 
-/* Most long regions are lists of bio_vecs of a page each. */
-static int kefa_gather_bvec(struct kefa_gather *g, const struct fi_mr_attr *attr)
+/*
+ * Most long regions are lists of bio_vecs of a page each. The compiler keeps a copy of the state in
+ * registers.
+ */
+static int kefa_gather_bvec(struct kefa_gather *to, const struct fi_mr_attr *attr)
 {
 	const struct bio_vec *bv = attr->bvec, *end = bv + attr->iov_count;
+	struct kefa_gather g = *to;
 	int ret = 0;
 
 	for (; bv < end && !ret; bv++)
 		if (bv->bv_len)
-			ret = kefa_gather_add(g, bv->bv_page, bv->bv_offset, bv->bv_len);
+			ret = kefa_gather_add(&g, bv->bv_page, bv->bv_offset, bv->bv_len);
+	*to = g;
 	return ret;
 }
 
@@ -184,7 +195,7 @@ int kefa_mr_gather(struct kefa_mr *mr, const struct fi_mr_attr *attr)
 		ret = kefa_gather_bvec(&g, attr);
 	else
 		ret = kefa_mr_walk(attr, kefa_gather_piece, &g);
-	return kefa_gather_end(&g, ret);
+	return kefa_gather_end(&g, mr, ret);
 }
 
 /**
@@ -201,7 +212,7 @@ int kefa_mr_gather_iter(struct kefa_mr *mr, const struct iov_iter *iter)
 	struct kefa_gather g;
 
 	kefa_gather_begin(&g, mr);
-	return kefa_gather_end(&g, kefa_walk(iter, kefa_gather_piece, &g));
+	return kefa_gather_end(&g, mr, kefa_walk(iter, kefa_gather_piece, &g));
 }
 
 static bool kefa_mr_iommu(const struct kefa_mr *mr)
@@ -265,7 +276,8 @@ u64 kefa_page_size(const struct kefa_dev *dev, const struct scatterlist *sg,
 	u64 sizes = dev->page_sizes & ~(PAGE_SIZE - 1), borders = 0;
 	const struct scatterlist *last = sg + nsegs - 1;
 
-	for (; sg < last; sg++)
+	/* Every other page is odd, and a border at such a page decides. */
+	for (; sg < last && !(borders & PAGE_SIZE); sg++)
 		borders |= (sg_dma_address(sg) + sg_dma_len(sg)) |
 			   sg_dma_address(sg + 1);
 	borders |= roundup_pow_of_two(len);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The EFA provider's pool of the device's regions. */
 #include <linux/bvec.h>
+#include <linux/prandom.h>
 #include <linux/scatterlist.h>
 #include "efa_scene.h"
 
@@ -359,7 +360,155 @@ static void pool_gathers_4g(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
 }
 
+/* --- lists at random, and what they must become, by the plain rule --- */
+
+#define GATHER_MAX	6	/* pieces of memory */
+#define GATHER_ENTS	4	/* entries of a region */
+
+static u32 gather_below(struct rnd_state *rnd, u32 n)
+{
+	return prandom_u32_state(rnd) % n;
+}
+
+/* Choose pieces of a few pages, of which some are empty, adjacent or not aligned. */
+static unsigned int gather_choose(struct rnd_state *rnd, struct page *page, struct bio_vec *bvec)
+{
+	unsigned int i, n = 1 + gather_below(rnd, GATHER_MAX), next = gather_below(rnd, 8);
+	u32 off, len;
+
+	for (i = 0; i < n; i++) {
+		off = gather_below(rnd, 6) || i ? 0 : 512;
+		len = (1 + gather_below(rnd, 2)) * PAGE_SIZE - off;
+		if (!gather_below(rnd, 8))
+			len = 0;
+		else if (i == n - 1 || !gather_below(rnd, 12))
+			len -= 512 * gather_below(rnd, 4);
+		bvec_set_page(&bvec[i], page + next, len, off);
+		next = gather_below(rnd, 2) ? next + DIV_ROUND_UP(off + len, PAGE_SIZE) :
+					      gather_below(rnd, 8);
+	}
+	return n;
+}
+
+/* Return: number of entries, or a negative errno. */
+static int gather_model(const struct bio_vec *bvec, unsigned int n, struct kefa_seg *ents)
+{
+	phys_addr_t phys, end = 0;
+	int count = 0;
+
+	for (; n; n--, bvec++) {
+		if (!bvec->bv_len)
+			continue;
+		phys = page_to_phys(bvec->bv_page) + bvec->bv_offset;
+		if (!count || phys != end) {
+			if (count && (phys % PAGE_SIZE || end % PAGE_SIZE))
+				return -EINVAL;
+			if (count == GATHER_ENTS)
+				return -EMSGSIZE;
+			ents[count++] = (struct kefa_seg) { .phys = phys };
+		}
+		ents[count - 1].len += bvec->bv_len;
+		end = phys + bvec->bv_len;
+	}
+	return count ?: -EINVAL;
+}
+
+static bool gather_is(const struct kefa_mr *mr, const struct kefa_seg *ents, int count)
+{
+	size_t len = 0;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (sg_phys(&mr->sg[i]) != ents[i].phys || mr->sg[i].length != ents[i].len)
+			return false;
+		len += ents[i].len;
+	}
+	return mr->nents == count && sg_nents(mr->sg) == count && mr->len == len;
+}
+
+static void pool_gathers_all(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fi_mr_attr attr = { .type = FI_MR_BVEC };
+	struct kefa_seg ents[GATHER_ENTS];
+	struct bio_vec bvec[GATHER_MAX];
+	unsigned int i, full = 0, gaps = 0, lists = 0;
+	struct rnd_state rnd;
+	struct kefa_mr *kmr;
+	struct fid_mr *mr;
+	int wanted, got;
+
+	prandom_seed_state(&rnd, 44);
+	KUNIT_ASSERT_EQ(test, alloc(scene, GATHER_ENTS, &mr), 0);
+	kmr = container_of(mr, struct kefa_mr, mr_fid);
+	for (i = 0; i < 20000; i++) {
+		attr.iov_count = gather_choose(&rnd, virt_to_page(scene->buf), bvec);
+		attr.bvec = bvec;
+		wanted = gather_model(bvec, attr.iov_count, ents);
+		got = kefa_mr_gather(kmr, &attr);
+		KUNIT_ASSERT_EQ(test, got, min(wanted, 0));
+		if (!got)
+			KUNIT_ASSERT_TRUE(test, gather_is(kmr, ents, wanted));
+		full += got == -EMSGSIZE;
+		gaps += got == -EINVAL;
+		lists += wanted > 1;
+	}
+	KUNIT_EXPECT_GT(test, full, 100U);
+	KUNIT_EXPECT_GT(test, gaps, 100U);
+	KUNIT_EXPECT_GT(test, lists, 1000U);
+	kmr->nents = 0;
+	kmr->len = 0;
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+}
+
+/* The largest size of the device's that divides all addresses at which pieces meet. */
+static u64 page_size_model(const struct kefa_dev *dev, const struct scatterlist *sg,
+			   unsigned int n, size_t len)
+{
+	u64 size = roundup_pow_of_two(len);
+	unsigned int i;
+
+	for (; size > PAGE_SIZE; size /= 2) {
+		for (i = 0; i < n - 1; i++)
+			if ((sg_dma_address(&sg[i]) + sg_dma_len(&sg[i])) % size ||
+			    sg_dma_address(&sg[i + 1]) % size)
+				break;
+		if (i == n - 1 && dev->page_sizes & size)
+			break;
+	}
+	return size;
+}
+
+static void pool_page_sizes(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	const struct kefa_dev *dev = scene->fake->dev;
+	unsigned int i, j, n, large = 0;
+	struct scatterlist sg[4];
+	struct rnd_state rnd;
+	u64 size, unit;
+	size_t len;
+
+	prandom_seed_state(&rnd, 44);
+	sg_init_table(sg, ARRAY_SIZE(sg));
+	for (i = 0; i < 20000; i++) {
+		unit = PAGE_SIZE << gather_below(&rnd, 3);
+		n = 1 + gather_below(&rnd, ARRAY_SIZE(sg));
+		for (j = 0, len = 0; j < n; j++) {
+			sg_dma_address(&sg[j]) = SZ_1G + unit * gather_below(&rnd, 64);
+			sg_dma_len(&sg[j]) = unit * (1 + gather_below(&rnd, 4));
+			len += sg_dma_len(&sg[j]);
+		}
+		size = kefa_page_size(dev, sg, n, len);
+		KUNIT_ASSERT_EQ(test, size, page_size_model(dev, sg, n, len));
+		large += size > PAGE_SIZE && n > 1;
+	}
+	KUNIT_EXPECT_GT(test, large, 100U);
+}
+
 static struct kunit_case pool_cases[] = {
+	KUNIT_CASE(pool_gathers_all),
+	KUNIT_CASE(pool_page_sizes),
 	KUNIT_CASE(pool_gathers_4g),
 	KUNIT_CASE(list_ends),
 	KUNIT_CASE(pool_orders),
