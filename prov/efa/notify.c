@@ -182,12 +182,16 @@ bool kefa_ep_unpolled_tx(const struct kefa_ep *ep)
  * @ep: the endpoint, enabled, with kefa_ep.split
  * @awaited: somebody waits for it without polling. Its end decrements kefa_ep.nawaited
  *
+ * The worker polls after its handlers have posted, and then arms the queue itself.
+ *
  * Context: Process or softirq context, under kefa_ep.lock.
  */
 void kefa_ep_tx_posted(struct kefa_ep *ep, bool awaited)
 {
 	lockdep_assert_held(&ep->lock);
 	ep->nawaited += awaited;
+	if (kefa_ep_holds(ep))
+		return;
 	if (awaited || kefa_ep_unpolled_tx(ep))
 		kefa_ep_want_tx(ep);
 	else if (!ep->tx_armed)

@@ -364,6 +364,82 @@ static void lazy_registers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->nawaited, 0U);
 }
 
+/* --- posts of handlers --- */
+
+static struct efa_scene *poster;	/* posts after each completion but of what it has posted */
+
+static void post_handler(struct fid_cq *cq, void *context)
+{
+	struct fi_cq_data_entry entry;
+	struct fi_cq_err_entry error = { };
+	void *ctx;
+	ssize_t n;
+
+	for (;;) {
+		n = fi_cq_read(cq, &entry, 1);
+		ctx = n == 1 ? entry.op_context : NULL;
+		if (n == -FI_EAVAIL)
+			n = fi_cq_readerr(cq, &error, 0);
+		if (n != 1)
+			return;
+		atomic_inc(&got);
+		if (ctx != (void *)9 && poster)
+			WARN_ON(lazy_msg(poster, 9, FI_COMPLETION));
+	}
+}
+
+static struct efa_scene *poster_scene(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.handler = post_handler, .bind = FI_LAZY_COMPLETION,
+	});
+
+	KUNIT_ASSERT_TRUE(test, efa_ep(scene)->split);
+	efake_settle();
+	atomic_set(&got, 0);
+	poster = scene;
+	return scene;
+}
+
+/* The worker arms the queue for what its handlers have posted. */
+static void lazy_handler_posts(struct kunit *test)
+{
+	struct efa_scene *scene = poster_scene(test);
+	unsigned int i;
+
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, i), 0);
+	local_bh_disable();
+	for (i = 0; i < 3; i++)
+		efake_recv_done(efake_recv(scene->qp, 0), &(struct kefa_wc) { });
+	local_bh_enable();
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(scene->qp->nsent) == 3));
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->nawaited, 3U);
+	KUNIT_EXPECT_TRUE(test, scene->qp->tx_armed);
+	for (i = 0; i < 3; i++)
+		lazy_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 6));
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->nawaited, 0U);
+	poster = NULL;
+}
+
+/* A handler is called after the queues were armed, for an error that the device didn't report. */
+static void lazy_handler_posts_late(struct kunit *test)
+{
+	struct efa_scene *scene = poster_scene(test);
+
+	efake_fail(scene->fake, EFAKE_POST_SEND, 1, -EINVAL);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 1, FI_COMPLETION), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(scene->qp->nsent) == 1));
+	efake_settle();
+	KUNIT_EXPECT_TRUE(test, scene->qp->tx_armed);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 2));
+	poster = NULL;
+}
+
 /* --- a queue for sends that nobody waits at --- */
 
 struct lazy_two {
@@ -659,6 +735,8 @@ static struct kunit_case lazy_cases[] = {
 	KUNIT_CASE(lazy_sleeper),
 	KUNIT_CASE(lazy_counter),
 	KUNIT_CASE(lazy_registers),
+	KUNIT_CASE(lazy_handler_posts),
+	KUNIT_CASE(lazy_handler_posts_late),
 	KUNIT_CASE(two_polled),
 	KUNIT_CASE(two_of_many),
 	KUNIT_CASE(two_again),

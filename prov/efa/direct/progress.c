@@ -189,7 +189,7 @@ static void kefa_side_report(struct kefa_ep *ep, struct kefa_side *side, struct 
 	unsigned int n = slots->nended;
 
 	kofi_cq_report(side->base.cq, ep->reader, n, &side->notify, kefa_side_add, slots);
-	if (unlikely(side->counted))
+	if (unlikely(side->counted) && (side->base.counted || ep->nawaited))
 		kefa_side_count_ended(ep, side, slots);
 	*slots->ended_tail = slots->first;
 	slots->first = slots->ended;
@@ -225,10 +225,6 @@ static noinline void kefa_direct_wc_slow(struct kefa_ep *ep, struct kefa_op *op,
 {
 	const struct kefa_wc wc = kefa_wc_read(ibwc);
 
-	if (likely(op->has_mr && !kefa_wc_failed(ibwc))) {
-		kefa_direct_mr_succeeded(ep, op);
-		return;
-	}
 	if (wc.status == KEFA_STATUS_RNR && !op->has_mr && kefa_rnr_later(ep, op))
 		return;
 	kefa_direct_report(ep);
@@ -293,6 +289,8 @@ static __always_inline void kefa_direct_wc(struct kefa_ep *ep,
 
 	if (unlikely(!kefa_direct_waits_for(ep, wc->wr_id)))
 		ep->stats.stale++;
+	else if (unlikely(op->more) && op->has_mr && !kefa_wc_failed(wc))
+		kefa_direct_mr_succeeded(ep, op);
 	else if (unlikely(kefa_wc_failed(wc) | op->more))
 		kefa_direct_wc_slow(ep, op, wc);
 	else if (unlikely(slot >= ep->tx.base.size && kefa_wc_read(wc).write &&
@@ -580,17 +578,27 @@ static noinline bool kefa_direct_serve_split(struct kefa_ep *ep)
 	return kefa_direct_serve_some(ep, true);
 }
 
-/* Post the held work requests of handlers that the worker has called. */
-static void kefa_direct_end_handlers(struct kefa_ep *ep)
+/*
+ * Post the held work requests of handlers that the worker has called after it had armed the queues.
+ * Return: whether there are more completions.
+ */
+static bool kefa_direct_end_handlers(struct kefa_ep *ep)
 {
+	bool more = false;
+
 	/* Only this worker writes @worker, so no lock is needed. */
 	if (!READ_ONCE(ep->worker))
-		return;
+		return false;
 	spin_lock_bh(&ep->lock);
 	ep->worker = NULL;
-	if (ep->state == KEFA_EP_ENABLED)
+	if (ep->state == KEFA_EP_ENABLED) {
 		kefa_direct_flush_all(ep);
+		/* kefa_ep_tx_posted() has left that to the worker. */
+		if (ep->split)
+			more = kefa_direct_arm_tx(ep);
+	}
 	spin_unlock_bh(&ep->lock);
+	return more;
 }
 
 static void kefa_direct_run(struct kefa_ep *ep)
@@ -599,7 +607,7 @@ static void kefa_direct_run(struct kefa_ep *ep)
 
 	more = unlikely(ep->split) ? kefa_direct_serve_split(ep) :
 				     kefa_direct_serve_some(ep, false);
-	kefa_direct_end_handlers(ep);
+	more |= kefa_direct_end_handlers(ep);
 	/* Queue the work again instead of looping, so that other work of this CPU can run. */
 	if (more)
 		kefa_ep_kick(ep);
