@@ -37,7 +37,8 @@ struct kulp_queue;
  * struct kulp_role - choices of a user of devices: one for a ULP, or for each of its sides
  * @name: name for log messages
  * @recv_len: longest message in bytes; limited to what the device supports
- * @max_queues: maximum number of queues of a device
+ * @min_queues: number of queues of a device even if there are fewer CPUs
+ * @max_queues: maximum number of queues of a device, without those of kulp_select.polled
  * @messages_only: a device without RDMA will do
  * @writes: with @messages_only, the user makes RDMA writes if the device can
  * @lazy: nobody waits for messages that are sent without FI_COMPLETION, except by kulp_expedite():
@@ -45,7 +46,8 @@ struct kulp_queue;
  * @softirq: @received, @written, @drained and kulp_op.done don't sleep, so they may be called in
  *	softirq context or with softirqs off: see FI_CQ_SOFTIRQ
  * @received: handles a message. The queue reuses the buffer after the return. Process context
- *	unless @softirq, not concurrently for one queue; must not sleep for long
+ *	unless @softirq, not concurrently for one queue unless that is polled; must not sleep for
+ *	long
  * @written: handles immediate data of an RDMA write for a user of the queue. The written data has
  *	arrived. Under RCU, and otherwise as @received. NULL: ignore such data
  * @drained: completions have been handled: called once for each batch of them, so that a user can
@@ -57,6 +59,7 @@ struct kulp_queue;
 struct kulp_role {
 	const char	*name;
 	size_t		recv_len;
+	u16		min_queues;
 	u16		max_queues;
 	bool		messages_only;
 	bool		writes;
@@ -69,18 +72,22 @@ struct kulp_role {
 };
 
 /**
- * struct kulp_select - names that select a device, NULL for any
+ * struct kulp_select - selects a device: its names, each NULL for any, and what it must have
  * @prov: name of the provider
  * @fabric: name of the fabric
  * @domain: name of the domain
  * @owner: name of the only user of the kulp_fabric, or NULL for one that all others share. A peer
  *	can only reach memory of its own domain, so owners are protected from each other's peers
+ * @polled: number of queues without a handler, for users that read them by kulp_poll(). There are
+ *	fewer on a device or machine that hasn't as many completion queues or CPUs. The role must
+ *	allow softirqs
  */
 struct kulp_select {
 	char		*prov;
 	char		*fabric;
 	char		*domain;
 	const char	*owner;
+	unsigned int	polled;
 };
 
 /**
@@ -98,8 +105,10 @@ struct kulp_select {
  * @owner: name of the only user, or NULL
  * @gone: nothing more can be posted. An int, as some architectures have no 8-bit xchg()
  * @nqueues: number of @queues
- * @queues: one for each interrupt vector
- * @fabric: private to kofi_ulp, as all below
+ * @npolled: number of @queues that are polled, the last ones
+ * @queues: one for each interrupt vector, and those that are polled
+ * @polled: kulp_select.polled with which it was opened. Private to kofi_ulp, as all below
+ * @fabric: the open fabric
  * @eq: tells of the device's removal
  * @gone_work: calls kulp_role.gone
  * @down_lock: serializes closing of endpoints
@@ -120,7 +129,9 @@ struct kulp_fabric {
 	char			*owner;
 	int			gone;
 	u16			nqueues;
+	u16			npolled;
 	struct kulp_queue	*queues;
+	unsigned int		polled;
 	struct fid_fabric	*fabric;
 	struct fid_eq		*eq;
 	struct work_struct	gone_work;
@@ -191,6 +202,7 @@ struct kulp_op {
  * @addrlen: bytes of @addr
  * @addr: the endpoint's address, for peers
  * @context: for the user of a device with an owner; NULL at first
+ * @polled: there is no handler: operations complete in kulp_poll()
  * @up: data calls are allowed, under RCU. Private to kofi_ulp, as all below
  * @moved: time of the latest completion of a send, read or write, in jiffies
  * @ended: @ep's operations have ended for good; under kulp_fabric.down_lock
@@ -214,6 +226,7 @@ struct kulp_queue {
 	size_t			addrlen;
 	u8			addr[KULP_ADDR_MAX];
 	void			*context;
+	bool			polled;
 	bool			up;
 	unsigned long		moved;
 	bool			ended;
@@ -340,6 +353,20 @@ void kulp_user_del(struct kulp_queue *q, void *user);
  * Context: Process or softirq; doesn't sleep.
  */
 void kulp_expedite(struct kulp_queue *q);
+
+/**
+ * kulp_poll() - handle completions of a queue without a handler
+ * @q: the queue. A user that has no other means to keep it does so by RCU
+ *
+ * Nobody else reads such a queue, nor posts its operations that wait. Somebody must call this in
+ * time, and while waiting for the end of operations. Several tasks may do so at once: each
+ * handles other completions, and kulp_role.received may run concurrently.
+ *
+ * Context: Process, with BH on; doesn't sleep. Calls kulp_role.received and kulp_op.done.
+ * Return: the number of completions of this batch; 0 if there was none, or if the queue has a
+ * handler or its device has failed.
+ */
+int kulp_poll(struct kulp_queue *q);
 
 /**
  * kulp_submit() - post an operation, now or as soon as the queue has room

@@ -730,6 +730,41 @@ static void drained_after_batches(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->drains, 4U);
 }
 
+/* Completions of a polled queue are handled when somebody polls; those of others never so. */
+static void polled(struct kunit *test)
+{
+	struct kulp_queue *q = &scene->queue;
+
+	scene->entry = (struct fi_cq_data_entry){ .op_context = &scene->op };
+	scene->entries = 3;
+	KUNIT_EXPECT_EQ(test, kulp_poll(q), 0);
+	KUNIT_EXPECT_EQ(test, scene->dones, 0U);
+	q->polled = true;
+	/* An operation that was refused is posted again. */
+	scene->refused = -EAGAIN;
+	scene->refusals = 2;
+	kulp_submit(q, &scene->op);
+	KUNIT_EXPECT_TRUE(test, scene_waits());
+	KUNIT_EXPECT_EQ(test, kulp_poll(q), 1);
+	KUNIT_EXPECT_FALSE(test, scene_waits());
+	KUNIT_EXPECT_EQ(test, scene->dones, 1U);
+	scene->error = (struct fi_cq_err_entry){ .op_context = &scene->op, .err = EIO };
+	KUNIT_EXPECT_EQ(test, kulp_poll(q), 1);
+	KUNIT_EXPECT_EQ(test, scene->err, -EIO);
+	KUNIT_EXPECT_EQ(test, kulp_poll(q) + kulp_poll(q), 2);
+	KUNIT_EXPECT_EQ(test, kulp_poll(q), 0);
+	KUNIT_EXPECT_EQ(test, scene->dones, 4U);
+	/* While the device is closed, that handles what is left. */
+	scene->entries = 1;
+	q->up = false;
+	KUNIT_EXPECT_EQ(test, kulp_poll(q), 0);
+	KUNIT_EXPECT_EQ(test, scene->dones, 4U);
+	q->ep = &scene->ep;
+	complete_all(&scene->may_end);
+	kulp_fabric_down(&scene->fabric);
+	KUNIT_EXPECT_EQ(test, scene->dones, 5U);
+}
+
 /* Without transfers a device needs no RDMA; with them, it needs reads at least. */
 static void devices_asked_for(struct kunit *test)
 {
@@ -830,6 +865,13 @@ static void fabrics_known(struct kunit *test)
 	f->usual = true;
 	select.fabric = NULL;
 	KUNIT_EXPECT_PTR_EQ(test, kulp_fabric_known(&scene_role, &select), f);
+	/* One who polls needs a device with polled queues, and others don't mind them. */
+	select.polled = 2;
+	KUNIT_EXPECT_NULL(test, kulp_fabric_known(&scene_role, &select));
+	f->polled = 2;
+	KUNIT_EXPECT_PTR_EQ(test, kulp_fabric_known(&scene_role, &select), f);
+	select.polled = 0;
+	KUNIT_EXPECT_PTR_EQ(test, kulp_fabric_known(&scene_role, &select), f);
 	mutex_lock(&kulp_fabrics_lock);
 	list_del(&f->list);
 	mutex_unlock(&kulp_fabrics_lock);
@@ -898,6 +940,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(transfer),
 	KUNIT_CASE(transfer_is_refused),
 	KUNIT_CASE(drained_after_batches),
+	KUNIT_CASE(polled),
 	KUNIT_CASE(devices_asked_for),
 	KUNIT_CASE(fabrics_chosen),
 	KUNIT_CASE(fabric_writes_if_it_can),

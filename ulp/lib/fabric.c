@@ -243,30 +243,50 @@ bool kulp_fabric_moves(const struct kulp_fabric *f, unsigned long since)
 }
 EXPORT_SYMBOL_NS_GPL(kulp_fabric_moves, KOFI_ULP);
 
-static void kulp_cq_drain(struct fid_cq *cq, void *context)
+/* Return: the number of completions that were handled, or an error: there are none. */
+static __always_inline ssize_t kulp_cq_take(struct kulp_queue *q, struct fid_cq *cq)
 {
 	struct fi_cq_data_entry done[KULP_BATCH];
-	struct kulp_queue *q = context;
 	struct kulp_op *op;
 	ssize_t n, i;
 
-	do {
-		n = fi_cq_read(cq, done, KULP_BATCH);
-		for (i = 0; i < n; i++) {
-			op = done[i].op_context;
-			if (done[i].flags & FI_REMOTE_WRITE)
-				kulp_recv_written(q, op, done[i].data);
-			else
-				kulp_op_done(q, op, done[i].len);
-		}
-		if (n == -FI_EAVAIL)
-			kulp_cq_error(q);
-		if (n > 0 || n == -FI_EAVAIL)
-			kulp_drained(q);
-		/* Also without completions: the provider calls the handler when there is room. */
-		kulp_pump(q);
-	} while (n > 0 || n == -FI_EAVAIL);
+	n = fi_cq_read(cq, done, KULP_BATCH);
+	for (i = 0; i < n; i++) {
+		op = done[i].op_context;
+		if (done[i].flags & FI_REMOTE_WRITE)
+			kulp_recv_written(q, op, done[i].data);
+		else
+			kulp_op_done(q, op, done[i].len);
+	}
+	if (n == -FI_EAVAIL) {
+		kulp_cq_error(q);
+		n = 1;
+	}
+	if (n > 0)
+		kulp_drained(q);
+	/* Also without completions: the provider calls the handler when there is room. */
+	kulp_pump(q);
+	return n;
 }
+
+static void kulp_cq_drain(struct fid_cq *cq, void *context)
+{
+	while (kulp_cq_take(context, cq) > 0)
+		;
+}
+
+int kulp_poll(struct kulp_queue *q)
+{
+	ssize_t n = 0;
+
+	/* kulp_fabric_down() waits for it, and then drains the queue itself. */
+	rcu_read_lock();
+	if (q->polled && READ_ONCE(q->up))
+		n = kulp_cq_take(q, q->cq);
+	rcu_read_unlock();
+	return max_t(ssize_t, n, 0);
+}
+EXPORT_SYMBOL_NS_GPL(kulp_poll, KOFI_ULP);
 
 void kulp_fabric_lost(struct kulp_fabric *f)
 {
@@ -640,16 +660,19 @@ static int kulp_queue_open(struct kulp_fabric *f, struct kulp_queue *q, u16 inde
 		.flags		= FI_AFFINITY,
 		.format		= FI_CQ_FORMAT_DATA,
 		.signaling_vector = cpumask_nth(index % num_online_cpus(), cpu_online_mask),
-		.handler	= kulp_cq_drain,
-		.handler_context = q,
 	};
 	u64 bind = FI_TRANSMIT | FI_RECV;
 	int ret;
 
-	if (f->role->softirq)
-		attr.flags |= FI_CQ_SOFTIRQ;
-	if (f->role->lazy)
-		bind |= FI_LAZY_COMPLETION;
+	if (!q->polled) {
+		attr.handler = kulp_cq_drain;
+		attr.handler_context = q;
+		if (f->role->softirq)
+			attr.flags |= FI_CQ_SOFTIRQ;
+		/* One who polls finds the ends of messages at no cost. */
+		if (f->role->lazy)
+			bind |= FI_LAZY_COMPLETION;
+	}
 	ret = fi_cq_open(f->domain, &attr, &q->cq, NULL) ?:
 	      fi_endpoint(f->domain, f->info, &q->ep, NULL) ?:
 	      kulp_bound_rnr(q->ep) ?:
@@ -724,7 +747,7 @@ static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *sel
 		.handler_context	= f,
 	};
 	struct fi_av_attr av_attr = {};
-	u16 i, count;
+	unsigned int room, count, i;
 	int ret;
 
 	ret = kulp_fabric_choose(f, select, caps);
@@ -736,26 +759,30 @@ static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *sel
 	f->info->rx_attr->msg_order = 0;
 	f->can_imm = f->can_write &&
 		     f->info->domain_attr->cq_data_size >= sizeof(u32);
-	count = min3(num_online_cpus(), (unsigned int)f->role->max_queues,
-		     (unsigned int)max(f->info->domain_attr->cq_cnt, 1UL));
-	f->queues = kcalloc(count, sizeof(*f->queues), GFP_KERNEL);
+	room = max(f->info->domain_attr->cq_cnt, 1UL);
+	count = min3(max_t(unsigned int, num_online_cpus(), f->role->min_queues),
+		     (unsigned int)f->role->max_queues, room);
+	f->polled = select->polled;
+	f->npolled = min3(select->polled, num_online_cpus(), room - count);
+	f->queues = kcalloc(count + f->npolled, sizeof(*f->queues), GFP_KERNEL);
 	if (!f->queues)
 		return -ENOMEM;
 	ret = fi_fabric(f->info->fabric_attr, &f->fabric, NULL) ?:
 	      fi_eq_open(f->fabric, &eq_attr, &f->eq, NULL) ?:
 	      fi_domain(f->fabric, f->info, &f->domain, NULL) ?:
 	      fi_av_open(f->domain, &av_attr, &f->av, NULL);
-	for (i = 0; i < count && !ret; i++) {
+	for (i = 0; i < count + f->npolled && !ret; i++) {
 		kulp_queue_init(f, i);
 		f->nqueues++;
-		ret = kulp_queue_open(f, &f->queues[i], i);
+		f->queues[i].polled = i >= count;
+		ret = kulp_queue_open(f, &f->queues[i], i % count);
 	}
 	if (ret)
 		return ret;
 	f->max_msg = kulp_option(f, FI_OPT_MAX_MSG_SIZE);
 	f->max_rma = kulp_option(f, FI_OPT_MAX_RMA_SIZE);
 	f->parts = f->info->nic && f->max_msg > f->info->nic->link_attr.mtu;
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < f->nqueues; i++) {
 		f->queues[i].recv_len = min(f->role->recv_len, f->max_msg);
 		f->queues[i].moved = jiffies;
 		f->queues[i].up = true;
@@ -783,9 +810,10 @@ static struct kulp_fabric *kulp_fabric_new(const struct kulp_role *role,
 		kulp_fabric_close(f);
 		return ERR_PTR(kulp_errno(ret));
 	}
-	pr_info("%s uses %s of %s, %u queues%s%s\n", role->name,
+	pr_info("%s uses %s of %s, %u queues, %u of them polled%s%s\n", role->name,
 		f->info->domain_attr->name, f->info->fabric_attr->name,
-		f->nqueues, f->can_write || role->messages_only ? "" : ", without RDMA write",
+		f->nqueues, f->npolled,
+		f->can_write || role->messages_only ? "" : ", without RDMA write",
 		f->owner ? ", in a domain of its own" : "");
 	mutex_lock(&kulp_fabrics_lock);
 	list_add(&f->list, &kulp_fabrics);
@@ -812,7 +840,7 @@ static struct kulp_fabric *kulp_fabric_known(const struct kulp_role *role,
 	mutex_lock(&kulp_fabrics_lock);
 	list_for_each_entry(f, &kulp_fabrics, list)
 		if (f->role == role && !READ_ONCE(f->gone) &&
-		    kulp_owned_by(f, select->owner) &&
+		    kulp_owned_by(f, select->owner) && f->polled >= select->polled &&
 		    kulp_is(select->prov, f->info->fabric_attr->prov_name) &&
 		    (select->fabric ? kulp_is(select->fabric, f->info->fabric_attr->name) :
 				      f->usual) &&
