@@ -30,6 +30,7 @@
 
 static struct scene {
 	struct kbc_disk		d;
+	struct kbc_queue	first;		/* followed by @kq, if that is polled */
 	struct kbc_queue	kq;
 	struct kulp_fabric	fabric;
 	struct fi_info		info;
@@ -44,6 +45,9 @@ static struct scene {
 	unsigned int		ended;		/* number of ended requests */
 	blk_status_t		status;		/* status of the latest ended request */
 	unsigned int		requeued;
+	unsigned int		polls;		/* calls of kulp_poll() */
+	unsigned int		early;		/* of them find nothing yet */
+	void			(*unread)(void); /* handles what has arrived and isn't read */
 	unsigned int		waited;		/* ms before requests are sent again, in total */
 	unsigned int		failures;	/* failures of the session */
 	struct fi_mr_alloc_attr	region;		/* the latest that was allocated */
@@ -69,6 +73,17 @@ static void kunit_submit(struct kulp_queue *q, struct kulp_op *op)
 static void kunit_expedite(struct kulp_queue *q)
 {
 	scene->expedited++;
+}
+
+static int kunit_poll(struct kulp_queue *q)
+{
+	void (*unread)(void) = scene->unread;
+
+	if (!q->polled || ++scene->polls <= scene->early || !unread)
+		return 0;
+	scene->unread = NULL;
+	unread();
+	return 1;
 }
 
 static void kunit_rma_submit(struct kulp_queue *q, struct kulp_rma *rma)
@@ -112,10 +127,12 @@ static const struct fi_ops_mr kunit_mr_ops = {
 
 static void kunit_start_request(struct request *rq)
 {
+	rq->state = MQ_RQ_IN_FLIGHT;
 }
 
 #define kulp_submit		kunit_submit
 #define kulp_expedite		kunit_expedite
+#define kulp_poll		kunit_poll
 #define kulp_rma_submit		kunit_rma_submit
 #define kulp_fabric_lost(f)	((void)(f))
 #define kulp_fabric_end		kunit_fabric_end
@@ -125,6 +142,7 @@ static void kunit_start_request(struct request *rq)
 #include "../../ulp/blk/cli_rules.c"
 #include "../../ulp/blk/cli_memory.c"
 #include "../../ulp/blk/cli_message.c"
+#include "../../ulp/blk/cli_poll.c"
 #include "../../ulp/blk/cli_tags.c"
 #include "../../ulp/blk/cli_request.c"
 #include "../../ulp/blk/checksum.c"
@@ -140,16 +158,23 @@ void kbc_session_fail(struct kbc_disk *d, int err)
 	scene->failures++;
 }
 
+void kbc_session_fail_of(struct kbc_disk *d, unsigned int attempt, int err)
+{
+	scene->failures++;
+}
+
 void kbc_complete(struct request *rq, blk_status_t status)
 {
 	scene->ended++;
 	scene->status = status;
+	rq->state = MQ_RQ_COMPLETE;
 }
 
 void kbc_requeue(struct kbc_disk *d, struct request *rq, unsigned int ms)
 {
 	scene->requeued++;
 	scene->waited += ms;
+	rq->state = MQ_RQ_IDLE;
 }
 
 /* --- steps of cases --- */
@@ -234,18 +259,22 @@ static struct kofiblk_reply_msg answer(const struct kofiblk_cmd_msg *cmd)
 	};
 }
 
-/* Receive a message in a buffer that is overwritten afterwards. */
+/* Receive a message in a buffer that is overwritten afterwards. Context: Any, RCU included. */
 static void hear(struct kunit *test, const struct kofiblk_reply_msg *msg)
 {
 	size_t data = msg->flags & KOFIBLK_REPLY_INLINE ? msg->bytes : 0;
-	u8 *buf = kunit_kzalloc(test, KOFIBLK_REPLY_MAX(data), GFP_KERNEL);
-	size_t i, len = kofiblk_build_reply(buf, msg);
+	u8 *buf = kzalloc(KOFIBLK_REPLY_MAX(data), GFP_ATOMIC);
+	size_t i, len;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	len = kofiblk_build_reply(buf, msg);
 
 	for (i = 0; i < data; i++)
 		buf[len + i] = i / 16;
 	kofiblk_reply_sign((struct kofiblk_reply *)buf, len, REPLY_NONCE, &scene->d.session.keys);
 	kbc_received(&scene->q, buf, len + data);
-	memset(buf, 0, len + data);
+	/* KASAN reports later uses. */
+	kfree(buf);
 }
 
 static void memory_is(struct kunit *test, bool read)

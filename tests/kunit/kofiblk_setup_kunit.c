@@ -24,8 +24,10 @@
 #define kulp_credits_give	scene_credits_give
 #define kulp_user_add		scene_user_add
 #define kulp_user_del		scene_user_del
+#define kulp_poll		scene_poll
 #include "../../ulp/blk/cli_link.c"
 #include "../../ulp/blk/cli_setup.c"
+#include "../../ulp/blk/cli_poll.c"
 #include "../../ulp/blk/cli_session.c"
 #include "../../ulp/blk/cli_rules.c"
 #include "../../ulp/blk/wire.c"
@@ -52,7 +54,9 @@ static struct scene {
 	struct kbc_disk		d;
 	struct kbc_queue	queues[KOFIBLK_QUEUES_MAX];
 	struct kulp_fabric	fabric;
-	struct kulp_queue	q;
+	struct kulp_queue	q[4];
+	unsigned long		unread;		/* queues with a proof that nobody has read */
+	unsigned int		polls;
 	struct fi_info		info;
 	struct fi_ep_attr	ep_attr;
 	struct kcm_session	cm;
@@ -249,6 +253,21 @@ void scene_user_del(struct kulp_queue *q, void *user)
 {
 }
 
+/* A proof is the only message. */
+int scene_poll(struct kulp_queue *q)
+{
+	unsigned int i;
+
+	scene->polls++;
+	for (i = 0; i < KOFIBLK_QUEUES_MAX; i++) {
+		if (scene->queues[i].q != q || !__test_and_clear_bit(i, &scene->unread))
+			continue;
+		scene->queues[i].cmd_nonce = 1;
+		return 1;
+	}
+	return 0;
+}
+
 /* --- the rest of the client --- */
 
 void kbc_disk_update(struct kbc_disk *d)
@@ -307,7 +326,9 @@ void kbc_prove(struct kbc_queue *kq)
 {
 	scene->proves++;
 	scene->old_nonces += kq->cmd_nonce || !kq->reply_nonce;
-	if (!scene->deaf)
+	if (!scene->deaf && kq->q->polled)
+		__set_bit(kq - scene->queues, &scene->unread);
+	else if (!scene->deaf)
 		kq->cmd_nonce = scene->proves;
 	if (scene->parts)
 		say_bye(true, true);
@@ -379,10 +400,10 @@ static int setup_init(struct kunit *test)
 	scene->info = (struct fi_info){ .addr_format = FI_ADDR_EFA, .ep_attr = &scene->ep_attr };
 	scene->fabric = (struct kulp_fabric) {
 		.info = &scene->info, .max_msg = 8192 + 4096, .max_rma = SZ_4M, .can_write = true,
-		.nqueues = 1, .queues = &scene->q,
+		.nqueues = 1, .queues = scene->q,
 	};
-	scene->q.fabric = &scene->fabric;
-	scene->q.addrlen = ADDRLEN;
+	for (i = 0; i < ARRAY_SIZE(scene->q); i++)
+		scene->q[i] = (struct kulp_queue){ .fabric = &scene->fabric, .addrlen = ADDRLEN };
 	scene->accept = (struct kofiblk_accept_msg) {
 		.content = { 1 }, .epoch = 1,
 		.limits = {
@@ -411,6 +432,13 @@ static int run(void)
 	return kbc_session_run(&scene->d);
 }
 
+static void ends(struct kunit *test)
+{
+	lose(-ECONNRESET);
+	KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
+	kbc_disconnect(&scene->d);
+}
+
 /* --- sessions --- */
 
 static void sessions(struct kunit *test)
@@ -427,9 +455,7 @@ static void sessions(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, d->made.depth, 8);
 		KUNIT_EXPECT_EQ(test, scene->credits, 9U);
 		KUNIT_EXPECT_EQ(test, d->session.geometry.bytes, DISK);
-		lose(-ECONNRESET);
-		KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
-		kbc_disconnect(d);
+		ends(test);
 		KUNIT_EXPECT_NULL(test, kbc_session_find(scene->id));
 	}
 	KUNIT_EXPECT_EQ(test, kbc_count(d, KBC_STAT(connects)), 3UL);
@@ -701,9 +727,7 @@ static void losses(struct kunit *test)
 	kbc_disconnect(d);
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
 	kbc_epoch_wrote(&d->epoch);
-	lose(-ECONNRESET);
-	KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
-	kbc_disconnect(d);
+	ends(test);
 	scene->accept.epoch++;
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
 	KUNIT_EXPECT_TRUE(test, d->epoch.lost);
@@ -717,9 +741,7 @@ static void wrote(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
 	kbc_epoch_wrote(&d->epoch);
-	lose(-ECONNRESET);
-	KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
-	kbc_disconnect(d);
+	ends(test);
 }
 
 /* The server reopens its store. Return: whether a loss is noted, which is accepted. */
@@ -732,9 +754,7 @@ static bool lost_by_reopening(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
 	lost = d->epoch.lost;
 	kbc_epoch_accept(&d->epoch);
-	lose(-ECONNRESET);
-	KUNIT_EXPECT_EQ(test, run(), -ECONNRESET);
-	kbc_disconnect(d);
+	ends(test);
 	return lost;
 }
 
@@ -829,6 +849,87 @@ static void wrong_grants(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, granted(&good), 0);
 }
 
+/* Have the device's last queues be polled. */
+static void polls_on(unsigned int queues, unsigned int polled)
+{
+	unsigned int i;
+
+	scene->fabric.nqueues = queues;
+	scene->fabric.npolled = polled;
+	for (i = 0; i < queues; i++)
+		scene->q[i].polled = i >= queues - polled;
+}
+
+static void asks_for(unsigned int queues, unsigned int polled, unsigned int granted)
+{
+	scene->d.options.queues = queues;
+	scene->d.options.select.polled = polled;
+	scene->accept.limits.queues = granted;
+	scene->addr_count = granted;
+}
+
+/* A server that grants less than was asked for leaves at least one queue that isn't polled. */
+static void polled_queues(struct kunit *test)
+{
+	static const struct {
+		unsigned int	queues, polled, asked, granted, npolled;
+		int		q[4];	/* of the device, by queue of the disk */
+	} rows[] = {
+		{ 2, 0, 2, 2, 0, { 0, 1 } },
+		{ 2, 2, 4, 4, 2, { 0, 2, 3, 1 } },
+		{ 2, 1, 3, 3, 1, { 0, 2, 1 } },
+		{ 1, 15, 3, 3, 2, { 0, 2, 3 } },
+		{ 2, 2, 4, 3, 2, { 0, 2, 3 } },
+		{ 2, 2, 4, 2, 1, { 0, 2 } },
+		{ 2, 2, 4, 1, 0, { 0 } },
+	};
+	struct kbc_disk *d = &scene->d;
+	unsigned int i, j;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "one CPU");
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		polls_on(4, 2);
+		asks_for(rows[i].queues, rows[i].polled, rows[i].granted);
+		d->made.known = false;
+		KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+		KUNIT_EXPECT_EQ(test, scene->hello.limits.queues, rows[i].asked);
+		KUNIT_EXPECT_EQ(test, d->nqueues, rows[i].granted);
+		KUNIT_EXPECT_EQ(test, d->npolled, rows[i].npolled);
+		for (j = 0; j < d->nqueues; j++)
+			KUNIT_EXPECT_PTR_EQ(test, d->queues[j].q, &scene->q[rows[i].q[j]]);
+		/* The block layer's queues of a kind follow each other. */
+		for (j = 0; j < d->nqueues; j++)
+			KUNIT_EXPECT_EQ(test, kbc_hctx_queue(d, j)->q->polled,
+					j >= d->nqueues - d->npolled);
+		ends(test);
+		/* With another device, which has none to poll, the disk keeps its queues. */
+		kbc_setup_free(d);
+		polls_on(1, 0);
+		KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+		for (j = 0; j < d->nqueues; j++)
+			KUNIT_EXPECT_PTR_EQ(test, d->queues[j].q, &scene->q[0]);
+		ends(test);
+		kbc_setup_free(d);
+	}
+}
+
+/* The disk's thread reads polled queues, also while nothing happens. */
+static void polls_for_itself(struct kunit *test)
+{
+	struct kbc_disk *d = &scene->d;
+	unsigned int polls;
+
+	polls_on(2, 1);
+	asks_for(1, 1, 2);
+	KUNIT_ASSERT_EQ(test, kbc_connect(d), 0);
+	polls = scene->polls;
+	KUNIT_EXPECT_EQ(test, kbc_session_wait(d, msecs_to_jiffies(3 * KBC_UNREAD_MS / 2)), 0);
+	KUNIT_EXPECT_GE(test, scene->polls, polls + 2);
+	KUNIT_EXPECT_LE(test, scene->polls, polls + 3);
+	ends(test);
+}
+
 /* Sizes that some drives report would make the block layer read 4 GiB ahead. */
 static void limits_nonsense(struct kunit *test)
 {
@@ -875,6 +976,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(flushed_too_early),
 	KUNIT_CASE(removed_during_set_up),
 	KUNIT_CASE(wrong_grants),
+	KUNIT_CASE(polled_queues),
+	KUNIT_CASE(polls_for_itself),
 	KUNIT_CASE(limits_nonsense),
 	KUNIT_CASE(used_id),
 	{}

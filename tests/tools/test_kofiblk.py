@@ -354,6 +354,7 @@ class Connect(Case):
 
     def test_errors_name_the_option(self):
         for option, value in (("--queues", "0"), ("--queues", "17"), ("--depth", "257"),
+                              ("--poll-queues", "-1"), ("--poll-queues", "16"),
                               ("--max-io", "4095"), ("--max-io", "4097"), ("--max-io", "4198400"),
                               ("--reconnect-delay", "0"), ("--ctrl-loss-tmo", "-2"),
                               ("--fast-io-fail-tmo", "99999999"), ("--keep-alive-tmo", "3601"),

@@ -39,6 +39,13 @@
 #define KBC_END_S	30
 #define KBC_PEER_S	600
 
+/*
+ * Intervals in ms at which the disk's thread reads polled queues: while it waits for completions of
+ * these, and otherwise, because nobody may be polling.
+ */
+#define KBC_LOOK_MS	4
+#define KBC_UNREAD_MS	1000
+
 /* Longest time-out: time_after() needs a positive number of jiffies. */
 #define KBC_SECONDS_MAX	(INT_MAX / 2000)
 
@@ -332,6 +339,7 @@ struct kbc_disk {
 	/* The requests' */
 	struct kbc_epoch	epoch;
 	u16			nqueues;
+	u16			npolled;	/* after the first one: see cli_poll.c */
 	struct kbc_queue	*queues;
 	int			requeued;	/* the requeue list may have requests */
 
@@ -450,6 +458,16 @@ int kbc_memory_register(struct kbc_slot *slot, struct kulp_op *op);
 void kbc_memory_iter(const struct bio *bio, struct iov_iter *iter);
 bool kbc_memory_carried(struct kbc_slot *slot);
 void kbc_memory_fill(const struct request *rq, const void *data);
+
+/* cli_poll.c */
+
+struct kbc_queue *kbc_hctx_queue(struct kbc_disk *d, unsigned int index);
+void kbc_map_queues(struct blk_mq_tag_set *set);
+int kbc_poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *iob);
+enum blk_eh_timer_return kbc_timeout(struct request *rq);
+void kbc_poll_all(struct kbc_disk *d);
+bool kbc_wait(struct kbc_disk *d, bool (*over)(struct kbc_disk *d), unsigned long time,
+	      unsigned int every_ms);
 
 /* cli_request.c */
 

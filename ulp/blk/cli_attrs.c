@@ -49,6 +49,7 @@ KBC_ATTR_RO(wwid, "uuid.%pUb", d->made.accept.content);
 KBC_ATTR_RO(rdma_write, "%d", !!(d->session.limits.caps & KOFIBLK_CAP_RDMA_WRITE));
 KBC_ATTR_RO(checksum, "%d", d->options.checksum);
 KBC_ATTR_RO(queues, "%u", d->nqueues);
+KBC_ATTR_RO(poll_queues, "%u", d->npolled);
 KBC_ATTR_RO(depth, "%u", d->made.depth);
 KBC_ATTR_RO(max_io, "%u", d->made.accept.limits.max_io);
 /* Number of sessions after the first. */
@@ -127,6 +128,7 @@ static struct attribute *kbc_attrs[] = {
 	&dev_attr_rdma_write.attr,
 	&dev_attr_checksum.attr,
 	&dev_attr_queues.attr,
+	&dev_attr_poll_queues.attr,
 	&dev_attr_depth.attr,
 	&dev_attr_max_io.attr,
 	&dev_attr_reconnects.attr,

@@ -39,33 +39,16 @@ static void kbc_rq_complete(struct request *rq)
 	blk_mq_end_request(rq, kbc_slot(rq)->status);
 }
 
-/* End the session: the server or the network has failed, and the request's result is unknown. */
-static enum blk_eh_timer_return kbc_rq_timeout(struct request *rq)
-{
-	struct kbc_queue *kq = rq->mq_hctx->driver_data;
-	struct kbc_disk *d = kq->disk;
-
-	kbc_inc(d, timeouts);
-	kbc_fault(kbc_slot(rq));
-	/* The request may have been sent in an earlier session, which has ended already. */
-	kbc_session_fail_of(d, READ_ONCE(kbc_slot(rq)->attempt), -ETIMEDOUT);
-	return BLK_EH_RESET_TIMER;
-}
-
 static int kbc_init_hctx(struct blk_mq_hw_ctx *hctx, void *data, unsigned int index)
 {
-	struct kbc_disk *d = data;
-
-	hctx->driver_data = &d->queues[index];
+	hctx->driver_data = kbc_hctx_queue(data, index);
 	return 0;
 }
 
 static int kbc_init_request(struct blk_mq_tag_set *set, struct request *rq,
 			    unsigned int index, compat_blk_node_t node)
 {
-	struct kbc_disk *d = set->driver_data;
-
-	return kbc_slot_init(kbc_slot(rq), &d->queues[index]);
+	return kbc_slot_init(kbc_slot(rq), kbc_hctx_queue(set->driver_data, index));
 }
 
 static void kbc_exit_request(struct blk_mq_tag_set *set, struct request *rq, unsigned int index)
@@ -76,7 +59,9 @@ static void kbc_exit_request(struct blk_mq_tag_set *set, struct request *rq, uns
 static const struct blk_mq_ops kbc_mq_ops = {
 	.queue_rq	= kbc_queue_rq,
 	.complete	= kbc_rq_complete,
-	.timeout	= kbc_rq_timeout,
+	.timeout	= kbc_timeout,
+	.poll		= kbc_poll,
+	.map_queues	= kbc_map_queues,
 	.init_hctx	= kbc_init_hctx,
 	.init_request	= kbc_init_request,
 	.exit_request	= kbc_exit_request,
@@ -135,6 +120,7 @@ int kbc_disk_alloc(struct kbc_disk *d)
 
 	d->set.ops = &kbc_mq_ops;
 	d->set.nr_hw_queues = d->nqueues;
+	d->set.nr_maps = d->npolled ? HCTX_MAX_TYPES : 1;
 	d->set.queue_depth = d->made.depth;
 	d->set.numa_node = NUMA_NO_NODE;
 	d->set.cmd_size = sizeof(struct kbc_slot);

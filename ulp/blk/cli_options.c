@@ -116,6 +116,7 @@ static const struct kbc_option kbc_option_table[] = {
 	KBC_OPTION("fabric", string, select.fabric),
 	KBC_OPTION("domain", string, select.domain),
 	KBC_OPTION("queues", number, queues, 1, KOFIBLK_QUEUES_MAX),
+	KBC_OPTION("poll_queues", number, select.polled, 0, KOFIBLK_QUEUES_MAX - 1),
 	KBC_OPTION("depth", number, depth, 1, KOFIBLK_DEPTH_MAX),
 	KBC_OPTION("max_io", max_io, max_io, PAGE_SIZE, KOFIBLK_IO_MAX),
 	KBC_OPTION("reconnect_delay", number, reconnect_delay, 1, KBC_SECONDS_MAX),

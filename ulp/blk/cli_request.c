@@ -854,8 +854,7 @@ void kbc_requests_abort(struct kbc_disk *d)
 	bool left = false, lost = false;
 
 	kbc_each_tag(d, kbc_tag_abort);
-	while (!wait_event_idle_timeout(d->wait, kbc_requests_idle(d),
-					msecs_to_jiffies(KBC_LEAVE_MS))) {
+	while (!kbc_wait(d, kbc_requests_idle, msecs_to_jiffies(KBC_LEAVE_MS), KBC_LOOK_MS)) {
 		/* Nothing is being posted: it was before kbc_unpublish(), or is aborted. */
 		synchronize_rcu();
 		kbc_signals_leave(d);

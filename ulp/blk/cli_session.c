@@ -93,13 +93,17 @@ static int kbc_take_resize(struct kbc_disk *d)
 	return 0;
 }
 
+static bool kbc_session_news(struct kbc_disk *d)
+{
+	return READ_ONCE(d->failure) || READ_ONCE(d->link.resized) || READ_ONCE(d->stopping);
+}
+
 /* Wait until something happens, or until a time. Return: 0, or why the session must end. */
 static int kbc_session_wait(struct kbc_disk *d, long left)
 {
 	int ret = 0;
 
-	wait_event_idle_timeout(d->wait, READ_ONCE(d->failure) || READ_ONCE(d->link.resized) ||
-				READ_ONCE(d->stopping), left);
+	kbc_wait(d, kbc_session_news, left, KBC_UNREAD_MS);
 	if (READ_ONCE(d->link.resized))
 		ret = kbc_take_resize(d);
 	if (ret)

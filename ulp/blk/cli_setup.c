@@ -74,9 +74,20 @@ static void kbc_credits_give(struct kbc_disk *d)
 			kulp_user_del(kq->q, kq);
 			kulp_credits_give(kq->q, kq->credits);
 		}
-		kq->q = NULL;
+		WRITE_ONCE(kq->q, NULL);
 		kq->credits = 0;
 	}
+}
+
+/* If the device has fewer queues than in the first session, several use one. */
+static struct kulp_queue *kbc_queue_of(const struct kbc_disk *d, unsigned int index)
+{
+	const struct kulp_fabric *f = d->fabric;
+	unsigned int others = f->nqueues - f->npolled;
+
+	if (index && index <= d->npolled && f->npolled)
+		return &f->queues[others + (index - 1) % f->npolled];
+	return &f->queues[(index > d->npolled ? index - d->npolled : index) % others];
 }
 
 static int kbc_credits_take(struct kbc_disk *d)
@@ -87,7 +98,7 @@ static int kbc_credits_take(struct kbc_disk *d)
 
 	for (i = 0; i < d->nqueues; i++) {
 		kq = &d->queues[i];
-		kq->q = &d->fabric->queues[i % d->fabric->nqueues];
+		WRITE_ONCE(kq->q, kbc_queue_of(d, i));
 		kq->credits = kulp_credits_take(kq->q, want);
 		kq->user = d->fabric->can_imm ? kulp_user_add(kq->q, kq) : -1;
 		kq->salt = get_random_u32();
@@ -114,10 +125,11 @@ static void kbc_credits_trim(struct kbc_disk *d, u16 nqueues)
 		kq->credits = keep;
 		if (!keep) {
 			kulp_user_del(kq->q, kq);
-			kq->q = NULL;
+			WRITE_ONCE(kq->q, NULL);
 		}
 	}
 	d->nqueues = nqueues;
+	d->npolled = min_t(u16, d->npolled, nqueues - 1);
 }
 
 /* Free the objects of a disk without a session, and drop the device. */
@@ -129,11 +141,22 @@ static void kbc_fabric_forget(struct kbc_disk *d)
 		return;
 	kbc_each_tag(d, kbc_region_free);
 	kbc_credits_give(d);
-	/* Wait for kbc_written(), which may use a queue under RCU. */
+	/* Wait for kbc_written() and kbc_poll(), which may use a queue under RCU. */
 	synchronize_rcu();
 	/* From here on kbc_gone() ignores the disk. */
 	WRITE_ONCE(d->fabric, NULL);
 	kulp_fabric_put(f);
+}
+
+/* Choose the number of queues for all sessions. The server may grant fewer. */
+static void kbc_queues_choose(struct kbc_disk *d)
+{
+	const struct kulp_fabric *f = d->fabric;
+	unsigned int others = min3(d->options.queues, (unsigned int)(f->nqueues - f->npolled),
+				   num_online_cpus());
+
+	d->npolled = min_t(unsigned int, d->options.select.polled, f->npolled);
+	d->nqueues = min_t(unsigned int, others + d->npolled, KOFIBLK_QUEUES_MAX);
 }
 
 static int kbc_fabric_find(struct kbc_disk *d)
@@ -159,7 +182,7 @@ static int kbc_fabric_find(struct kbc_disk *d)
 		return -ENODATA;
 	}
 	if (!d->made.known)
-		d->nqueues = min3(d->options.queues, (unsigned int)f->nqueues, num_online_cpus());
+		kbc_queues_choose(d);
 	ret = kbc_credits_take(d);
 	if (ret)
 		kbc_fabric_forget(d);
@@ -290,6 +313,11 @@ static bool kbc_all_proved(struct kbc_disk *d)
 	return true;
 }
 
+static bool kbc_prove_over(struct kbc_disk *d)
+{
+	return kbc_all_proved(d) || READ_ONCE(d->failure) || READ_ONCE(d->stopping);
+}
+
 /*
  * Exchange nonces with the server's endpoints. It shows that messages arrive in both directions, so
  * that the disk isn't used, and waits, by sessions with a server whose device is deaf.
@@ -301,8 +329,7 @@ static int kbc_prove_all(struct kbc_disk *d)
 
 	for (i = 0; i < d->nqueues; i++)
 		kbc_prove(&d->queues[i]);
-	if (!wait_event_idle_timeout(d->wait, kbc_all_proved(d) || READ_ONCE(d->failure) ||
-				     READ_ONCE(d->stopping), msecs_to_jiffies(ms)))
+	if (!kbc_wait(d, kbc_prove_over, msecs_to_jiffies(ms), KBC_LOOK_MS))
 		return -ETIMEDOUT;
 	return READ_ONCE(d->failure) ?: kbc_all_proved(d) ? 0 : -ESHUTDOWN;
 }
@@ -316,6 +343,7 @@ static int kbc_establish(struct kbc_disk *d, const char **step)
 
 	/* Before the server ends a previous session. */
 	*step = "the device still has messages of earlier ones";
+	kbc_poll_all(d);
 	for (i = 0; i < d->nqueues; i++)
 		if (kbc_left_full(&d->queues[i]))
 			return -EBUSY;

@@ -122,6 +122,8 @@ static void kbs_received(struct kulp_queue *q, void *buf, size_t len)
 const struct kulp_role kbs_role = {
 	.name		= "kofiblk_srv",
 	.recv_len	= KOFIBLK_CMD_MAX(KOFIBLK_INLINE_MAX),
+	/* A server with one CPU also grants a queue that the client polls. */
+	.min_queues	= 2,
 	.max_queues	= KOFIBLK_QUEUES_MAX,
 	.lazy		= true,
 	.received	= kbs_received,

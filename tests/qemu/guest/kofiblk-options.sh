@@ -8,11 +8,11 @@
 # host-tools: rdma fio mkfs.ext4
 # modules: null_blk configfs hmac sha256_generic crc32c_generic crc32c_intel ext4
 # full: yes
-# timeout: 400
+# timeout: 500
 #
 # Options: end-to-end checksums, separate protection domains, files without the server's page
-# cache. And less usual disks and networks: blocks of 4 KiB, four queues, IPv6, another network
-# namespace.
+# cache, polled queues. And less usual disks and networks: blocks of 4 KiB, four queues, IPv6,
+# another network namespace.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 # shellcheck source=tests/qemu/kofiblk.sh
@@ -154,6 +154,34 @@ file()
 	check "the disk is detached" detach
 }
 
+# polls ARGUMENT...: run fio with requests that fio polls for
+polls()
+{
+	fio --ioengine=io_uring --hipri=1 --iodepth=8 --rw=randrw --size=8m --verify=crc32c "$@"
+}
+
+polled()
+{
+	check "the client attaches a disk with a polled queue" \
+		attach blocks "client=b,poll_queues=1,$PATIENT"
+	check "the server grants it" [ "$(attribute poll_queues)" = 1 ]
+	check "it is one of four" [ "$(attribute queues)" = 4 ]
+	check "the disk can be polled" [ "$(cat "/sys/block/$DISK/queue/io_poll")" = 1 ]
+	check "small requests succeed that are polled for" polls --bs=4k --randseed=6
+	check "large requests succeed that are polled for" polls --bs=128k --randseed=7
+	check "other requests succeed" writes_and_reads 64k 8
+	load_begins --name=job --ioengine=io_uring --hipri=1 --iodepth=8 --bsrange=4k-64k \
+		--blockalign=4k --size=4m
+	for session in second third fourth; do
+		before
+		echo 1 > "/sys/block/$DISK/kofiblk/reset"
+		comes_back "the reset for the $session session"
+	done
+	load_ends
+	check "no request has timed out" [ "$(stat timeouts)" = 0 ]
+	check "the disk is detached" detach
+}
+
 file_is_direct()
 {
 	meet file
@@ -201,6 +229,7 @@ at server server_starts
 at client check "the client's module is loaded" modprobe kofiblk
 meet serving
 at client blocks
+at client polled
 at client file
 at server file_is_direct
 at client separate
