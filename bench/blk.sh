@@ -134,10 +134,16 @@ gone_nvme_rdma()
 }
 
 # The server uses one device, the client the other.
+# disk_kofiblk [OPTION=VALUE,...]
 disk_kofiblk()
 {
 	ip addr add "${SERVER%:*}/32" dev lo
-	serve_one "$STORE" domain=es0 && attach disk0 client=bench,domain=es1
+	serve_one "$STORE" domain=es0 && attach disk0 "client=bench,domain=es1${1:+,$1}"
+}
+
+disk_kofiblk_polled()
+{
+	disk_kofiblk poll_queues=1
 }
 
 disk_kofiblk_efa()

@@ -38,6 +38,7 @@ MODULE_IMPORT_NS(KOFI_BENCH);
  * @left: number of outstanding operations of this batch
  * @failed: number of failed operations
  * @all: completed when no operation is outstanding
+ * @polled: with KB_POLLED, the last bio of this batch, which tells the queue to poll
  */
 struct kbb_end {
 	struct kb_end		end;
@@ -50,6 +51,7 @@ struct kbb_end {
 	atomic_t		left;
 	atomic_t		failed;
 	struct completion	all;
+	struct bio		*polled;
 };
 
 static struct kbb_end *to_kbb(struct kb_end *end)
@@ -78,15 +80,19 @@ static sector_t kbb_next_sector(struct kbb_end *kbb)
 	return kbb->place * (kbb->end.test->size >> SECTOR_SHIFT);
 }
 
-static void kbb_submit(struct kbb_end *kbb, struct page **pages)
+static blk_opf_t kbb_op(const struct kb_test *test)
+{
+	blk_opf_t op = test->mode == KB_POLLED ? REQ_POLLED : 0;
+
+	return op | (test->kind == KB_READ ? REQ_OP_READ : REQ_OP_WRITE | REQ_SYNC | REQ_IDLE);
+}
+
+static void kbb_submit(struct kbb_end *kbb, struct page **pages, bool last)
 {
 	u32 i, len, left = kbb->end.test->size;
 	struct bio *bio;
 
-	bio = bio_alloc(kbb->bdev, kbb->each,
-			kbb->end.test->kind == KB_READ ?
-				REQ_OP_READ : REQ_OP_WRITE | REQ_SYNC | REQ_IDLE,
-			GFP_KERNEL);
+	bio = bio_alloc(kbb->bdev, kbb->each, kbb_op(kbb->end.test), GFP_KERNEL);
 	bio->bi_iter.bi_sector = kbb_next_sector(kbb);
 	bio->bi_private = kbb;
 	bio->bi_end_io = kbb_end_io;
@@ -94,6 +100,10 @@ static void kbb_submit(struct kbb_end *kbb, struct page **pages)
 		len = min_t(u32, left, PAGE_SIZE);
 		__bio_add_page(bio, pages[i], len, 0);
 		left -= len;
+	}
+	if (last && kbb->end.test->mode == KB_POLLED) {
+		bio_get(bio);
+		kbb->polled = bio;
 	}
 	submit_bio(bio);
 }
@@ -109,9 +119,16 @@ static int kbb_post(struct kb_end *end)
 	reinit_completion(&kbb->all);
 	blk_start_plug(&plug);
 	for (i = 0; i < batch; i++)
-		kbb_submit(kbb, kbb->pages + i * kbb->each);
+		kbb_submit(kbb, kbb->pages + i * kbb->each, i == batch - 1);
 	blk_finish_plug(&plug);
 	return 0;
+}
+
+static void kbb_put_polled(struct kbb_end *kbb)
+{
+	if (kbb->polled)
+		bio_put(kbb->polled);
+	kbb->polled = NULL;
 }
 
 /* Wait without a timeout, because submitted bios can't be canceled. */
@@ -123,6 +140,18 @@ static int kbb_sleep(struct kb_end *end)
 	end->failed = atomic_read(&kbb->failed);
 	WRITE_ONCE(end->done, end->test->batch);
 	return 0;
+}
+
+/* All bios of a batch go to one queue, which polling for any of them reads. */
+static int kbb_poll(struct kb_end *end)
+{
+	struct kbb_end *kbb = to_kbb(end);
+
+	bio_poll(kbb->polled, NULL, BLK_POLL_ONESHOT);
+	if (atomic_read(&kbb->left))
+		return 0;
+	kbb_put_polled(kbb);
+	return kbb_sleep(end);
 }
 
 /* Consecutive allocations may be contiguous, so give each operation every nth page. */
@@ -171,6 +200,10 @@ static void kbb_close(struct kb_end *end)
 	struct kbb_end *kbb = to_kbb(end);
 	u32 i;
 
+	/* The harness has given up: the disk ends its bios even if nobody polls. */
+	if (kbb->polled)
+		wait_for_completion(&kbb->all);
+	kbb_put_polled(kbb);
 	for (i = 0; kbb->pages && i < end->test->batch * kbb->each; i++)
 		if (kbb->pages[i])
 			__free_page(kbb->pages[i]);
@@ -186,7 +219,7 @@ static struct kb_end *kbb_open(const struct kb_test *test)
 	int ret;
 
 	if ((test->kind != KB_READ && test->kind != KB_WRITE) ||
-	    test->mode != KB_SLEEPING)
+	    (test->mode != KB_SLEEPING && test->mode != KB_POLLED))
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!test->size || test->size > BIO_MAX_VECS * PAGE_SIZE)
 		return ERR_PTR(-EINVAL);
@@ -215,6 +248,7 @@ static struct kb_ulp kbb_ulp = {
 	.connect	= kbb_connect,
 	.close		= kbb_close,
 	.post		= kbb_post,
+	.poll		= kbb_poll,
 	.sleep		= kbb_sleep,
 };
 

@@ -25,6 +25,7 @@ TARGETS = [(kind, f"{kind} {size} polled", 300) for kind, size in (
 
 # Instructions of both ends at most.
 DISK_TARGETS = {"kofiblk read 4KiB depth=32": 25000, "kofiblk read 128KiB depth=32": 150000,
+                "kofiblk-polled read 4KiB depth=1": 22000,
                 "nvme-rdma read 4KiB depth=32": 28000, "nvme-rdma read 128KiB depth=32": 125000}
 
 
@@ -47,7 +48,7 @@ def number(value):
 
 
 def is_disk(name):
-    return name.split()[0] in (*rows.DISKS, rows.RDM_DISK)
+    return name.split()[0] in (*rows.DISKS, rows.RDM_DISK, rows.POLLED_DISK)
 
 
 def last_cells(figures):

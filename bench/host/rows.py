@@ -39,6 +39,7 @@ PAIRS = ("rdmpair", "rdmlocal", "rdmtx", "rdmrx", *READ_PAIRS, "emutx", "emurx",
 # Block devices: both ends are measured together, with what has the data.
 DISKS = ("null_blk", "nvme-loop", "nvme-tcp", "nvme-rxe", "nvme-rdma", "kofiblk")
 RDM_DISK = "kofiblk-efa"        # on fabric efa
+POLLED_DISK = "kofiblk-polled"  # with a polled queue
 DISK_KINDS = ("read", "write")
 DISK_SIZES = (4 * KIB, 128 * KIB)
 
@@ -68,7 +69,7 @@ class Row:
     endpoints: int = 1
 
     def is_disk(self):
-        return self.ulp in (*DISKS, RDM_DISK)
+        return self.ulp in (*DISKS, RDM_DISK, POLLED_DISK)
 
     def name(self):
         if self.is_disk():
@@ -236,6 +237,7 @@ def block_devices():
             yield Row(disk, kind, 4 * KIB, "sleeping", 1)
     for kind in DISK_KINDS:
         yield Row(RDM_DISK, kind, 4 * KIB, "sleeping", DEPTH)
+    yield Row(POLLED_DISK, "read", 4 * KIB, "polled", 1)
 
 
 def pairs():
@@ -261,7 +263,7 @@ def checked():
     for row in all_rows():
         if waits(row):
             continue
-        if (row.ulp in ("match", "tag", RDM_DISK, *PAIRS) or
+        if (row.ulp in ("match", "tag", RDM_DISK, POLLED_DISK, *PAIRS) or
                 row.ulp in ("nvme-rdma", "kofiblk") and row.batch == DEPTH):
             yield row
         if row.ulp in ("efa", "rdm") and (row.mode == "polled" or
