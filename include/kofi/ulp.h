@@ -206,9 +206,10 @@ struct kulp_op {
  * @up: data calls are allowed, under RCU. Private to kofi_ulp, as all below
  * @moved: time of the latest completion of a send, read or write, in jiffies
  * @ended: @ep's operations have ended for good; under kulp_fabric.down_lock
- * @lock: protects @closed, @lanes, @pumping and @pump_again
+ * @lock: protects @closed to @pump_again
  * @closed: operations fail instead of waiting
  * @lanes: waiting operations
+ * @nwaiting: their number, and the one that @pumping's thread tries to post. Unused once @closed
  * @pumping: a thread is posting waiting operations
  * @pump_again: that thread must start over
  * @users: users of immediate data, under @credits_lock, or RCU
@@ -233,6 +234,7 @@ struct kulp_queue {
 	spinlock_t		lock;		/* protects closed to pump_again */
 	bool			closed;
 	struct list_head	lanes[KULP_LANES];
+	u32			nwaiting;
 	bool			pumping;
 	bool			pump_again;
 	void __rcu		*users[KULP_USERS];

@@ -108,8 +108,10 @@ static void kulp_lane_pump(struct kulp_queue *q, struct list_head *lane)
 		posted = kulp_op_post(q, op);
 		rcu_read_unlock();
 		spin_lock_bh(&q->lock);
-		if (posted)
+		if (posted) {
+			WRITE_ONCE(q->nwaiting, q->nwaiting - 1);
 			continue;
+		}
 		if (!q->closed) {
 			list_add(&op->list, lane);
 			return;
@@ -121,24 +123,6 @@ static void kulp_lane_pump(struct kulp_queue *q, struct list_head *lane)
 }
 
 /*
- * Return: whether no operation waits. The pump takes an operation out of its lane while it posts
- * it, so look at q->pumping first: if the pump begins later, it posts after what the caller knows
- * of.
- */
-static bool kulp_none_waits(struct kulp_queue *q)
-{
-	int i;
-
-	/* Pairs with kulp_pump(), which has put back what was refused. */
-	if (smp_load_acquire(&q->pumping))
-		return false;
-	for (i = 0; i < KULP_LANES; i++)
-		if (!list_empty_careful(&q->lanes[i]))
-			return false;
-	return true;
-}
-
-/*
  * Post waiting operations. Only one thread at a time does so, and puts a refused operation
  * back into its lane before the next one is tried. Registrations and invalidations may share the
  * room of sends, of which there may always be more, so they go first.
@@ -147,17 +131,17 @@ static void kulp_pump(struct kulp_queue *q)
 {
 	int i;
 
-	if (kulp_none_waits(q))
+	/* An operation that is about to wait is tried once more after that. */
+	if (!READ_ONCE(q->nwaiting))
 		return;
 	spin_lock_bh(&q->lock);
 	q->pump_again = true;
 	while (q->pump_again && !q->pumping && READ_ONCE(q->up)) {
 		q->pump_again = false;
-		WRITE_ONCE(q->pumping, true);
+		q->pumping = true;
 		for (i = KULP_LANES; i--;)
 			kulp_lane_pump(q, &q->lanes[i]);
-		/* Pairs with kulp_none_waits(). */
-		smp_store_release(&q->pumping, false);
+		q->pumping = false;
 	}
 	spin_unlock_bh(&q->lock);
 }
@@ -171,8 +155,10 @@ static noinline void kulp_op_wait(struct kulp_queue *q, struct kulp_op *op, bool
 	spin_lock_bh(&q->lock);
 	closed = q->closed;
 	first = list_empty(lane);
-	if (!closed)
+	if (!closed) {
 		list_add_tail(&op->list, lane);
+		WRITE_ONCE(q->nwaiting, q->nwaiting + 1);
+	}
 	spin_unlock_bh(&q->lock);
 	if (closed)
 		kulp_op_fail(q, op, -ENODEV);
