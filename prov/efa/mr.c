@@ -602,7 +602,9 @@ static struct kefa_mr *kefa_mr_new(struct kefa_domain *dom, u64 access,
 	INIT_LIST_HEAD(&mr->late);
 	if (!ents)
 		return mr;
-	mr->sg = kvcalloc(ents, sizeof(*mr->sg), GFP_KERNEL);
+	/* Lists don't share cache lines, as another CPU may use the neighbouring region. */
+	mr->sg = kvcalloc(roundup(ents, DIV_ROUND_UP(SMP_CACHE_BYTES, sizeof(*mr->sg))),
+			  sizeof(*mr->sg), GFP_KERNEL);
 	if (!mr->sg) {
 		kfree(mr);
 		return NULL;
