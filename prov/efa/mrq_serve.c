@@ -69,10 +69,14 @@ void kefa_mrq_event(void *arg)
 void kefa_mrq_notify(struct kefa_mrq *mrq, struct kofi_cq *cq)
 {
 	struct kefa_mrq_calls *calls = mrq->serving;
+	const bool soft = calls == &mrq->soft_calls;
 
 	lockdep_assert_held(&mrq->lock);
-	/* A queue whose handler may sleep may have come while the softirq was queued. */
-	if (!calls || (calls == &mrq->soft_calls && !cq->notifier.softirq))
+	/*
+	 * A queue whose handler may sleep may have come while the softirq was queued. The worker
+	 * calls only such handlers, so that one that sleeps doesn't delay the others.
+	 */
+	if (!calls || soft != cq->notifier.softirq)
 		kofi_cq_notify(cq);
 	else if (kofi_cq_claim(cq))
 		calls->cqs[calls->n++] = cq;

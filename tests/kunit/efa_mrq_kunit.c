@@ -544,6 +544,36 @@ static void mrq_softirq(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mrq_of(scene)->nsleepy, 0U);
 }
 
+/* A handler that sleeps doesn't delay one for softirqs whose completion came with its own. */
+static void mrq_softirq_beside_sleep(struct kunit *test)
+{
+	struct told *told = kunit_kcalloc(test, 2, sizeof(*told), GFP_KERNEL);
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct kefa_mrq *mrq = mrq_of(scene);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, told);
+	told[0].blocks = true;
+	told[1].flags = FI_CQ_SOFTIRQ;
+	scene->fake->manual_mr = true;
+	for (i = 0; i < 2; i++) {
+		told_open(test, scene, &told[i]);
+		KUNIT_EXPECT_EQ(test, mrq_post(scene, told[i].mr, FI_COMPLETION), 0);
+	}
+	/* The worker polls for both at once. */
+	spin_lock_bh(&mrq->lock);
+	for (i = 0; i < 2; i++)
+		efake_wr_done(efake_sent(mrq_qp(scene), 0), 0);
+	spin_unlock_bh(&mrq->lock);
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&told[0].entered));
+	KUNIT_EXPECT_TRUE(test, kofi_completed(&told[1].entered));
+	KUNIT_EXPECT_EQ(test, atomic_read(&told[1].n), 1);
+	complete_all(&told[0].leave);
+	scene->fake->manual_mr = false;
+	for (i = 0; i < 2; i++)
+		told_close(test, &told[i]);
+}
+
 /* The softirq and the worker serve the same queue pair while queues come and go. */
 static void mrq_softirq_turns(struct kunit *test)
 {
@@ -583,6 +613,7 @@ static struct kunit_case mrq_cases[] = {
 	KUNIT_CASE(mrq_sleeper),
 	KUNIT_CASE(mrq_read_while_closing),
 	KUNIT_CASE(mrq_softirq),
+	KUNIT_CASE(mrq_softirq_beside_sleep),
 	KUNIT_CASE(mrq_softirq_turns),
 	{}
 };
