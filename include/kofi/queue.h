@@ -678,7 +678,8 @@ static inline void kofi_cq_notify(struct kofi_cq *cq)
  * kofi_cq_notify_worker() - wake sleepers and call the handler directly
  * @cq: the completion queue, after a write
  *
- * Context: Process context, in a workqueue, with no lock held; may sleep.
+ * Context: Process context, in a workqueue, with no lock held; may sleep. With FI_CQ_SOFTIRQ also
+ * softirq context.
  */
 static inline void kofi_cq_notify_worker(struct kofi_cq *cq)
 {
@@ -701,7 +702,8 @@ static inline bool kofi_cq_claim(struct kofi_cq *cq)
  * kofi_cq_notify_claimed() - call the handler after kofi_cq_claim() returned true
  * @cq: the completion queue
  *
- * Context: Process context, in a workqueue, with no lock held; may sleep.
+ * Context: Process context, in a workqueue, with no lock held; may sleep. With FI_CQ_SOFTIRQ also
+ * softirq context.
  */
 static inline void kofi_cq_notify_claimed(struct kofi_cq *cq)
 {

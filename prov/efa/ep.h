@@ -369,7 +369,7 @@ static inline struct kefa_ep *to_kefa_ep(struct fid_ep *ep)
 }
 
 /**
- * kefa_ep_kick() - queue an endpoint's worker
+ * kefa_ep_kick() - queue an endpoint's worker, or its softirq
  * @ep: the endpoint
  *
  * The worker runs on the CPU that the ULP asked for with FI_AFFINITY, whichever CPU the

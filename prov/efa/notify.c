@@ -89,9 +89,10 @@ static noinline void kefa_ep_tell_tx_room(struct kefa_ep *ep)
  * kefa_ep_tell() - notify readers of completions, and of room for refused posts
  * @ep: the endpoint
  * @news: notifications to send
- * @in_worker: the caller is the endpoint's worker, so handlers may be called
+ * @in_worker: the caller is the endpoint's worker or softirq, so handlers may be called
  *
- * Context: Process context, without kefa_ep.lock.
+ * Context: Process context, or softirq context if @in_worker is false or with kefa_ep.softirq;
+ * without kefa_ep.lock.
  */
 void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker)
 {
@@ -112,7 +113,7 @@ void kefa_ep_tell(struct kefa_ep *ep, struct kefa_news news, bool in_worker)
 /**
  * kefa_ep_unlock_tell() - release the lock, then send pending notifications
  * @ep: the endpoint
- * @in_worker: the caller is the endpoint's worker
+ * @in_worker: the caller is the endpoint's worker or softirq
  *
  * Not inlined, so that callers without notifications don't need a struct kefa_news and a
  * stack protector.

@@ -4,7 +4,8 @@
  * wakes a reader that sleeps, which then polls. With handlers or counters, an event queues
  * the endpoint's worker on the CPU that got the interrupt. The worker posts held work
  * requests, polls, calls handlers without holding locks, and arms the device's queue when
- * it is empty.
+ * it is empty. If no handler may sleep, a softirq does what the worker does (kefa_ep.softirq),
+ * and is meant below where the worker is.
  *
  * The device's completion queue is always in one of these states:
  * - armed, so that an event will come;
@@ -579,8 +580,8 @@ static noinline bool kefa_direct_serve_split(struct kefa_ep *ep)
 }
 
 /*
- * Post the held work requests of handlers that the worker has called after it had armed the queues.
- * Return: whether there are more completions.
+ * Post the held work requests of handlers that the worker or the softirq has called after it had
+ * armed the queues. Return: whether there are more completions.
  */
 static bool kefa_direct_end_handlers(struct kefa_ep *ep)
 {
