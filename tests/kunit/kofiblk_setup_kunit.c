@@ -37,7 +37,7 @@
 #define ADDRLEN	32
 
 struct workqueue_struct *kbc_wq;
-const struct kulp_role kbc_role;
+const struct kulp_role kbc_role, kbc_role_sum;
 
 /* There is one at a time. */
 struct kcm_session {
@@ -215,6 +215,8 @@ const u8 *kcm_mac_key(const struct kcm_session *s)
 
 struct kulp_fabric *scene_fabric_get(const struct kulp_role *role, const struct kulp_select *select)
 {
+	KUNIT_EXPECT_PTR_EQ(kunit_get_current_test(), role,
+			    scene->d.options.checksum ? &kbc_role_sum : &kbc_role);
 	return &scene->fabric;
 }
 
@@ -834,8 +836,8 @@ static void wrong_grants(struct kunit *test)
 	REFUSED(now->epoch = 0, -EPROTO);
 	KUNIT_EXPECT_FALSE(test, scene->d.made.known);
 	KUNIT_EXPECT_EQ(test, refused(), 8UL);
-	scene->d.options.checksum = true;
-	REFUSED((void)now, -EOPNOTSUPP);
+	kbc_setup_free(&scene->d);
+	REFUSED(scene->d.options.checksum = true, -EOPNOTSUPP);
 	scene->d.options.checksum = false;
 	/* A later session must be as good as the first. */
 	KUNIT_EXPECT_EQ(test, granted(&good), 0);

@@ -374,6 +374,8 @@ void kbc_options_free(struct kbc_options *opts);
 /* cli_main.c */
 
 extern const struct kulp_role kbc_role;
+/* For disks with checksums: computing those of long requests would hold up softirqs. */
+extern const struct kulp_role kbc_role_sum;
 extern struct workqueue_struct *kbc_wq;
 
 void kbc_disk_delete(struct kbc_disk *d);

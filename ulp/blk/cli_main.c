@@ -64,6 +64,16 @@ const struct kulp_role kbc_role = {
 	.gone		= kbc_gone,
 };
 
+const struct kulp_role kbc_role_sum = {
+	.name		= "kofiblk",
+	.recv_len	= KOFIBLK_REPLY_MAX(KOFIBLK_INLINE_READ_MAX),
+	.max_queues	= KOFIBLK_QUEUES_MAX,
+	.lazy		= true,
+	.received	= kbc_received,
+	.written	= kbc_written,
+	.gone		= kbc_gone,
+};
+
 /* --- a disk --- */
 
 static void kbc_free(struct kbc_disk *d)

@@ -168,7 +168,7 @@ static int kbc_fabric_find(struct kbc_disk *d)
 		kbc_fabric_forget(d);
 	if (d->fabric)
 		return 0;
-	f = kulp_fabric_get(&kbc_role, &d->options.select);
+	f = kulp_fabric_get(d->options.checksum ? &kbc_role_sum : &kbc_role, &d->options.select);
 	if (IS_ERR(f)) {
 		kbc_err(d, "no fabric: can't open a device that matches prov=, fabric= and domain=: %ld\n",
 			PTR_ERR(f));
