@@ -31,6 +31,8 @@ bool kofi_in_handler(void);
  * @running: the handler is being called, @work is queued to call it, or a task has claimed the call
  * @again: entries came while @running was set, so the handler must be called again
  * @softirq: the handler is called in softirq context, or with softirqs off
+ * @left: with @softirq, number of entries that the handler may still read in this call; written by
+ *	the caller of the handler, and in the handler
  * @runner: task that is calling the handler, or that a softirq which calls it has interrupted; set
  *	and cleared by the caller
  */
@@ -44,8 +46,12 @@ struct kofi_notifier {
 	bool			running;
 	bool			again;
 	bool			softirq;
+	u32			left;
 	struct task_struct	*runner;
 };
+
+/* Number of entries that a handler with FI_CQ_SOFTIRQ reads in one call. */
+#define KOFI_SOFT_BUDGET	256
 
 void kofi_notify(struct kofi_notifier *notifier, bool in_worker);
 bool kofi_notify_claim(struct kofi_notifier *notifier, bool unarmed);

@@ -334,6 +334,60 @@ static const struct fi_ops_cq kofi_cq_ops = {
 	.signal		= kofi_cq_signal,
 };
 
+/* --- FI_CQ_SOFTIRQ --- */
+
+/* Return: whether a handler that the core bounds is the caller. */
+static bool kofi_cq_in_soft_call(const struct kofi_cq *cq)
+{
+	return READ_ONCE(cq->notifier.runner) == current;
+}
+
+/* The handler has read as much as one call may, and returns. Call it again for what it leaves. */
+static noinline ssize_t kofi_cq_read_no_more(struct kofi_cq *cq)
+{
+	kofi_cq_read_begin(cq);
+	if (kofi_cq_head(cq))
+		cq->notifier.again = true;
+	else
+		cq->notifier.armed = true;
+	spin_unlock_bh(&cq->lock);
+	return -EAGAIN;
+}
+
+static ssize_t kofi_cq_soft_readfrom(struct fid_cq *cq_fid, void *buf, size_t count,
+				     fi_addr_t *src_addr)
+{
+	struct kofi_cq *cq = to_kofi_cq(cq_fid);
+	ssize_t n;
+
+	if (!kofi_cq_in_soft_call(cq))
+		return kofi_cq_readfrom(cq_fid, buf, count, src_addr);
+	if (unlikely(!cq->notifier.left))
+		return kofi_cq_read_no_more(cq);
+	n = kofi_cq_readfrom(cq_fid, buf, min_t(size_t, count, cq->notifier.left), src_addr);
+	if (n > 0)
+		cq->notifier.left -= n;
+	return n;
+}
+
+static ssize_t kofi_cq_soft_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *buf, u64 flags)
+{
+	struct kofi_cq *cq = to_kofi_cq(cq_fid);
+	ssize_t n = kofi_cq_readerr(cq_fid, buf, flags);
+
+	if (n == 1 && kofi_cq_in_soft_call(cq) && cq->notifier.left)
+		cq->notifier.left--;
+	return n;
+}
+
+/* Other queues' readers don't pay for the bound. */
+static const struct fi_ops_cq kofi_cq_soft_ops = {
+	.readfrom	= kofi_cq_soft_readfrom,
+	.readerr	= kofi_cq_soft_readerr,
+	.sreadfrom	= kofi_cq_sreadfrom,
+	.signal		= kofi_cq_signal,
+};
+
 /**
  * kofi_cq_add_err() - common part of kofi_cq_write_err() and kofi_cq_write_err_unsolicited()
  * @cq: the completion queue
@@ -452,7 +506,7 @@ int kofi_cq_init(struct kofi_cq *cq, struct fi_cq_attr *attr,
 	cq->attr = *attr;
 	cq->entry_size = kofi_cq_entry_size[attr->format];
 	cq->mask = ring - 1;
-	cq->cq_fid.ops = &kofi_cq_ops;
+	cq->cq_fid.ops = attr->flags & FI_CQ_SOFTIRQ ? &kofi_cq_soft_ops : &kofi_cq_ops;
 	spin_lock_init(&cq->lock);
 	atomic_set(&cq->credits, size);
 	atomic_set(&cq->reserve, config->reserve);

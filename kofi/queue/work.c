@@ -6,6 +6,8 @@
  *
  * A handler with FI_CQ_SOFTIRQ is called by a provider's softirq, or by a workqueue with softirqs
  * off. No control call is allowed in a softirq, so it makes no difference which handler it runs.
+ * A handler that reads KOFI_SOFT_BUDGET entries in one call finds no more: the workqueue calls it
+ * for the rest, so that other softirqs and tasks run in between, however fast entries come.
  */
 #include <linux/bottom_half.h>
 #include <linux/sched.h>
@@ -47,6 +49,7 @@ static noinline void kofi_notifier_call_softly(struct kofi_notifier *notifier)
 {
 	const bool off = in_task();
 
+	notifier->left = KOFI_SOFT_BUDGET;
 	if (off)
 		local_bh_disable();
 	notifier->call(notifier);
@@ -58,8 +61,9 @@ static noinline void kofi_notifier_call_softly(struct kofi_notifier *notifier)
  * kofi_notify_claimed() - call the handler of a queue after kofi_notify_claim() returned true
  * @notifier: the queue's notifier
  *
- * Calls the handler once. If entries came meanwhile, queues the work item for the next call,
- * so that a provider's worker isn't held up by other sources of the queue.
+ * Calls the handler once. If entries came meanwhile, or a handler with FI_CQ_SOFTIRQ has left some,
+ * queues the work item for the next call, so that a provider's worker isn't held up by other
+ * sources of the queue.
  *
  * Context: Process context, in a workqueue, with no lock held; may sleep. With
  * kofi_notifier.softirq also softirq context.

@@ -17,7 +17,7 @@ FILE_LINES = 1000
 FILE_LINES_GOOD = 800
 FUNCTION_LINES = 80
 # The longest directory that a file is in counts.
-CODE_LINES = {"kofi/": 3490, "kofi/match/": 500, "kofi/atomic/": 500, "kofi/connect/": 300,
+CODE_LINES = {"kofi/": 3532, "kofi/match/": 500, "kofi/atomic/": 500, "kofi/connect/": 300,
               "ulp/lib/": 1500}
 
 

@@ -3,7 +3,9 @@
  * Handlers of completion queues: when and in which context they are called. Calls are never
  * concurrent, none is missed, and none comes after the queue was closed.
  */
+#include <linux/cpumask.h>
 #include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include "cq_test.h"
 #include "crew.h"
@@ -655,12 +657,198 @@ static void hand_softirq(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&off->allowed), 0);
 }
 
+#define MANY_SIZE	1024
+#define MANY_BATCH	100
+
+/**
+ * struct hand_many - a queue whose handler is called with softirqs off, and many entries
+ * @cq: the queue
+ * @soft: a softirq that calls the handler
+ * @work: a work item that calls it
+ * @entry: entries of one read
+ * @us: time that the handler takes for each entry, in microseconds
+ * @next: number of the next entry to be written
+ * @got: number of entries that were read
+ * @wrong: number of those that weren't the next one
+ * @calls: number of calls of the handler
+ * @serving: number of calls in softirqs
+ * @read: number of entries that each of the first calls has read
+ * @most: highest number of entries of one call
+ * @stop: makes the thread stop
+ */
+struct hand_many {
+	struct kofi_cq			cq;
+	struct tasklet_struct		soft;
+	struct work_struct		work;
+	struct fi_cq_tagged_entry	entry[MANY_BATCH];
+	unsigned int			us;
+	unsigned int			next;
+	atomic_t			got;
+	atomic_t			wrong;
+	atomic_t			calls;
+	atomic_t			serving;
+	unsigned int			read[5];
+	unsigned int			most;
+	bool				stop;
+};
+
+static void hand_many_took(struct hand_many *many, void *context)
+{
+	atomic_add((unsigned long)context != atomic_inc_return(&many->got), &many->wrong);
+	udelay(many->us);
+}
+
+static void hand_many_call(struct fid_cq *cq, void *context)
+{
+	struct hand_many *many = context;
+	struct fi_cq_err_entry err = { };
+	unsigned int read = 0;
+	ssize_t n, i;
+
+	do {
+		n = fi_cq_read(cq, many->entry, MANY_BATCH);
+		for (i = 0; i < n; i++)
+			hand_many_took(many, many->entry[i].op_context);
+		if (n == -FI_EAVAIL) {
+			n = fi_cq_readerr(cq, &err, 0);
+			hand_many_took(many, err.op_context);
+		}
+		read += max_t(ssize_t, n, 0);
+	} while (n > 0);
+	atomic_add(!!in_serving_softirq(), &many->serving);
+	many->most = max(many->most, read);
+	if (atomic_read(&many->calls) < ARRAY_SIZE(many->read))
+		many->read[atomic_read(&many->calls)] = read;
+	atomic_inc(&many->calls);
+}
+
+static void hand_many_soft(struct tasklet_struct *soft)
+{
+	kofi_cq_notify_worker(&container_of(soft, struct hand_many, soft)->cq);
+}
+
+static void hand_many_work(struct work_struct *work)
+{
+	kofi_cq_notify_worker(&container_of(work, struct hand_many, work)->cq);
+}
+
+static void hand_many_fini(void *arg)
+{
+	struct hand_many *many = arg;
+
+	cancel_work_sync(&many->work);
+	kofi_cq_fini(&many->cq);
+}
+
+static struct hand_many *hand_many_make(struct kunit *test)
+{
+	static const struct kofi_cq_config config = {
+		.default_size = MANY_SIZE, .max_size = MANY_SIZE,
+	};
+	struct hand_many *many = kunit_kzalloc(test, sizeof(*many), GFP_KERNEL);
+	struct fi_cq_attr attr = {
+		.flags = FI_CQ_SOFTIRQ, .format = FI_CQ_FORMAT_TAGGED,
+		.handler = hand_many_call, .handler_context = many,
+	};
+
+	KUNIT_ASSERT_NOT_NULL(test, many);
+	INIT_WORK(&many->work, hand_many_work);
+	KUNIT_ASSERT_EQ(test, kofi_cq_init(&many->cq, &attr, &config), 0);
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, hand_many_fini, many), 0);
+	return many;
+}
+
+/* Write entries, of which some are errors. */
+static void hand_many_write(struct kunit *test, struct hand_many *many, unsigned int n)
+{
+	while (n--) {
+		KUNIT_EXPECT_EQ(test, kofi_cq_reserve(&many->cq), 0);
+		if (++many->next % 7)
+			cq_write(&many->cq, many->next);
+		else
+			cq_write_err(&many->cq, many->next);
+	}
+}
+
+/* Have a softirq call the handler, and wait for all calls. */
+static bool hand_many_told(struct hand_many *many)
+{
+	kofi_in_softirq(&many->soft, hand_many_soft);
+	return kofi_soon(!READ_ONCE(many->cq.notifier.running));
+}
+
+/* A softirq doesn't read on and on: the rest is left to the workqueue, in parts. */
+static void hand_bound(struct kunit *test)
+{
+	struct hand_many *many = hand_many_make(test);
+
+	hand_many_write(test, many, 2 * KOFI_SOFT_BUDGET + 88);
+	KUNIT_EXPECT_TRUE(test, hand_many_told(many));
+	KUNIT_EXPECT_EQ(test, atomic_read(&many->calls), 3);
+	KUNIT_EXPECT_EQ(test, atomic_read(&many->serving), 1);
+	KUNIT_EXPECT_EQ(test, many->read[0], (unsigned int)KOFI_SOFT_BUDGET);
+	KUNIT_EXPECT_EQ(test, many->read[1], (unsigned int)KOFI_SOFT_BUDGET);
+	KUNIT_EXPECT_EQ(test, many->read[2], 88U);
+	/* If nothing is left, the queue is armed. */
+	hand_many_write(test, many, KOFI_SOFT_BUDGET);
+	KUNIT_EXPECT_TRUE(test, hand_many_told(many));
+	KUNIT_EXPECT_EQ(test, atomic_read(&many->calls), 4);
+	KUNIT_EXPECT_EQ(test, many->read[3], (unsigned int)KOFI_SOFT_BUDGET);
+	hand_many_write(test, many, 1);
+	KUNIT_EXPECT_TRUE(test, hand_many_told(many));
+	KUNIT_EXPECT_EQ(test, atomic_read(&many->calls), 5);
+	KUNIT_EXPECT_EQ(test, many->read[4], 1U);
+	KUNIT_EXPECT_EQ(test, atomic_read(&many->got), (int)many->next);
+	KUNIT_EXPECT_EQ(test, atomic_read(&many->wrong), 0);
+}
+
+static void hand_flood(struct kofi_thread *thread)
+{
+	struct hand_many *many = thread->arg;
+
+	while (!READ_ONCE(many->stop)) {
+		cond_resched();
+		if (kofi_cq_reserve(&many->cq))
+			continue;
+		cq_write(&many->cq, ++many->next);
+		kofi_cq_notify(&many->cq);
+	}
+}
+
+/* Another CPU writes faster than the handler reads. */
+static void hand_bound_flood(struct kunit *test)
+{
+	const unsigned int first = cpumask_first(cpu_online_mask);
+	const unsigned int other = cpumask_next(first, cpu_online_mask);
+	struct hand_many *many = hand_many_make(test);
+	struct kofi_thread thread;
+
+	if (other >= nr_cpu_ids)
+		kunit_skip(test, "one CPU");
+	many->us = 2;
+	hand_many_write(test, many, MANY_SIZE);
+	kofi_thread_start(test, &thread, hand_flood, many);
+	KUNIT_EXPECT_EQ(test, set_cpus_allowed_ptr(thread.task, cpumask_of(first)), 0);
+	queue_work_on(other, system_wq, &many->work);
+	msleep(HAND_HUNT_MS);
+	WRITE_ONCE(many->stop, true);
+	kofi_thread_join(test, &thread);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&many->got) == many->next));
+	KUNIT_EXPECT_TRUE(test, kofi_soon(!READ_ONCE(many->cq.notifier.running)));
+	KUNIT_EXPECT_GT(test, many->next, (unsigned int)MANY_SIZE);
+	KUNIT_EXPECT_EQ(test, many->most, (unsigned int)KOFI_SOFT_BUDGET);
+	KUNIT_EXPECT_EQ(test, atomic_read(&many->wrong), 0);
+	kunit_info(test, "%u entries, %d calls\n", many->next, atomic_read(&many->calls));
+}
+
 static struct kunit_case hand_cases[] = {
 	KUNIT_CASE(hand_once),
 	KUNIT_CASE(hand_reads),
 	KUNIT_CASE(hand_context),
 	KUNIT_CASE(hand_and_sleeper),
 	KUNIT_CASE(hand_softirq),
+	KUNIT_CASE(hand_bound),
+	KUNIT_CASE(hand_bound_flood),
 	KUNIT_CASE(hand_not_lost),
 	KUNIT_CASE(hand_not_lost_worker),
 	KUNIT_CASE(hand_not_lost_softirq),
