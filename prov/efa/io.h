@@ -3,6 +3,7 @@
 #ifndef KEFA_IO_H
 #define KEFA_IO_H
 
+#include <linux/preempt.h>
 #include "ep.h"
 
 /**
@@ -27,7 +28,8 @@ static __always_inline void kefa_ep_unlock_news(struct kefa_ep *ep)
  * kefa_ep_holds() - check whether posts are held back, to share a doorbell
  * @ep: the endpoint
  *
- * Posts of handlers are held: the worker posts them after the handlers have returned.
+ * Posts of handlers are held: the worker posts them after the handlers have returned. Those of
+ * softirqs that interrupt a handler in process context aren't, as it may sleep.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  * Return: true if posts are held back.
@@ -35,7 +37,8 @@ static __always_inline void kefa_ep_unlock_news(struct kefa_ep *ep)
 static __always_inline bool kefa_ep_holds(const struct kefa_ep *ep)
 {
 	lockdep_assert_held(&ep->lock);
-	return unlikely(ep->worker) && ep->worker == current;
+	return unlikely(ep->worker) && ep->worker == current &&
+	       !!in_serving_softirq() == ep->softirq;
 }
 
 /**

@@ -95,6 +95,58 @@ static void soft_posts(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kofi_soon(!READ_ONCE(efa_ep(scene)->worker)));
 }
 
+/* A softirq that interrupts a handler in process context posts at once. */
+static struct efa_scene *soft_between;
+static struct tasklet_struct soft_intruder;
+static unsigned int soft_held, soft_rung;
+
+static void soft_intrude(struct tasklet_struct *tasklet)
+{
+	KUNIT_EXPECT_EQ(soft_between->fake->test, efa_send(soft_between, 64, 3), 0);
+}
+
+static void soft_between_handler(struct fid_cq *cq, void *context)
+{
+	struct fi_cq_data_entry entry;
+	unsigned int doorbells;
+
+	while (fi_cq_read(cq, &entry, 1) == 1) {
+		if (atomic_inc_return(&got) != 1)
+			continue;
+		doorbells = soft_between->qp->doorbells;
+		KUNIT_EXPECT_EQ(soft_between->fake->test, efa_send(soft_between, 64, 2), 0);
+		soft_held = efa_ep(soft_between)->nheld;
+		/* It runs at the end, on top of this task. */
+		local_bh_disable();
+		tasklet_schedule(&soft_intruder);
+		local_bh_enable();
+		tasklet_kill(&soft_intruder);
+		soft_rung = soft_between->qp->doorbells - doorbells;
+	}
+}
+
+static void soft_interrupts(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq = { .handler = soft_between_handler },
+	});
+	int i;
+
+	soft_between = scene;
+	tasklet_setup(&soft_intruder, soft_intrude);
+	atomic_set(&got, 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(scene->qp->armed));
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	soft_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(efake_sent(scene->qp, 1)));
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, soft_held, 1U);
+	KUNIT_EXPECT_EQ(test, soft_rung, 1U);
+	for (i = 0; i < 2; i++)
+		soft_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 3));
+}
+
 /* One handler that may sleep makes all of the endpoint's run in the worker. */
 static void soft_and_not(struct kunit *test)
 {
@@ -155,6 +207,7 @@ static void soft_remove(struct kunit *test)
 static struct kunit_case soft_cases[] = {
 	KUNIT_CASE(soft_called),
 	KUNIT_CASE(soft_posts),
+	KUNIT_CASE(soft_interrupts),
 	KUNIT_CASE(soft_and_not),
 	KUNIT_CASE(soft_close),
 	KUNIT_CASE(soft_remove),
