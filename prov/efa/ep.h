@@ -234,7 +234,8 @@ struct kefa_ep_kind {
  * @cpu: CPU whose vector the queue pair should have, or -1
  * @work_cpu: CPU of @work, or WORK_CPU_UNBOUND
  * @rnr_retry: retries of the queue pair; under kefa_dev.lock
- * @softirq: @soft serves the endpoint instead of @work, as no handler may sleep
+ * @softirq: @soft serves the endpoint instead of @work, as no handler may sleep. @work only posts
+ *	what is held
  * @split: the device has a completion queue for sends, because nobody waits for some of them. It is
  *	polled whenever that for receives is. See progress.c
  * @tells_tx: somebody can be notified at the completion queue for sends, by a handler or a wait
@@ -383,6 +384,20 @@ static inline void kefa_ep_kick(struct kefa_ep *ep)
 		compat_bh_queue(&ep->bh);
 	else
 		queue_work_on(ep->work_cpu, kefa_wq, &ep->work);
+}
+
+/**
+ * kefa_ep_kick_held() - have posts that are held for the next one posted, if it doesn't come
+ * @ep: the endpoint, of a kind whose worker posts them
+ *
+ * With kefa_ep.softirq, too, this is the worker: a softirq would run as soon as the caller releases
+ * kefa_ep.lock, before the next post.
+ *
+ * Context: Any.
+ */
+static inline void kefa_ep_kick_held(struct kefa_ep *ep)
+{
+	queue_work_on(ep->work_cpu, kefa_wq, &ep->work);
 }
 
 /**

@@ -2,6 +2,9 @@
 /*
  * Handlers in softirqs: an endpoint whose handlers all allow it has no worker in process context.
  */
+#include <linux/cpumask.h>
+#include <linux/preempt.h>
+#include <linux/workqueue.h>
 #include "crew.h"
 #include "efa_scene.h"
 
@@ -93,6 +96,69 @@ static void soft_posts(struct kunit *test)
 	soft_done(scene->qp);
 	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 3));
 	KUNIT_EXPECT_TRUE(test, kofi_soon(!READ_ONCE(efa_ep(scene)->worker)));
+}
+
+/* A task posts with FI_MORE: the softirq doesn't post what is held, but a worker does later. */
+static struct efa_scene *soft_more;
+
+static ssize_t soft_post(long ctx, u64 flags)
+{
+	struct kvec iov = { soft_more->buf, 64 };
+	struct fi_msg msg = { .addr = soft_more->peer, .context = (void *)ctx };
+
+	if (flags & FI_RECV) {
+		iov_iter_kvec(&msg.msg_iter, ITER_DEST, &iov, 1, 64);
+		return fi_recvmsg(soft_more->ep, &msg, FI_COMPLETION | (flags & FI_MORE));
+	}
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, 64);
+	return fi_sendmsg(soft_more->ep, &msg, FI_COMPLETION | flags);
+}
+
+/* On the worker's CPU, which can't run meanwhile. Return: the number of posts that failed. */
+static long soft_post_more(void *arg)
+{
+	const u64 dir = *(const u64 *)arg;
+	long i, failed = 0;
+
+	preempt_disable();
+	for (i = 0; i < 5; i++)
+		failed += !!soft_post(i, dir | (i < 4 ? FI_MORE : 0));
+	preempt_enable();
+	return failed;
+}
+
+static void soft_more_held(struct kunit *test)
+{
+	const int cpu = cpumask_first(cpu_online_mask);
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq = {
+			.handler = soft_handler, .flags = FI_CQ_SOFTIRQ | FI_AFFINITY,
+			.signaling_vector = cpu,
+		},
+	});
+	struct efake_qp *qp = scene->qp;
+	unsigned int rx_doorbells;
+	u64 dir = 0;
+
+	KUNIT_EXPECT_TRUE(test, efa_ep(scene)->softirq);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->work_cpu, cpu);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(qp->armed));
+	atomic_set(&elsewhere, 0);
+	soft_more = scene;
+	KUNIT_EXPECT_EQ(test, work_on_cpu(cpu, soft_post_more, &dir), 0);
+	KUNIT_EXPECT_EQ(test, qp->nsent, 5U);
+	KUNIT_EXPECT_EQ(test, qp->doorbells, 1U);
+	rx_doorbells = qp->rx_doorbells;
+	dir = FI_RECV;
+	KUNIT_EXPECT_EQ(test, work_on_cpu(cpu, soft_post_more, &dir), 0);
+	KUNIT_EXPECT_EQ(test, qp->nrecvs, 5U);
+	KUNIT_EXPECT_EQ(test, qp->rx_doorbells, rx_doorbells + 1);
+	/* No further post follows. */
+	KUNIT_EXPECT_EQ(test, soft_post(5, FI_MORE), 0);
+	KUNIT_EXPECT_EQ(test, soft_post(5, FI_RECV | FI_MORE), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(qp->nsent) == 6 &&
+					  READ_ONCE(qp->nrecvs) == 6));
+	KUNIT_EXPECT_EQ(test, atomic_read(&elsewhere), 0);
 }
 
 /* A softirq that interrupts a handler in process context posts at once. */
@@ -207,6 +273,7 @@ static void soft_remove(struct kunit *test)
 static struct kunit_case soft_cases[] = {
 	KUNIT_CASE(soft_called),
 	KUNIT_CASE(soft_posts),
+	KUNIT_CASE(soft_more_held),
 	KUNIT_CASE(soft_interrupts),
 	KUNIT_CASE(soft_and_not),
 	KUNIT_CASE(soft_close),

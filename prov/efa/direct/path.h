@@ -257,7 +257,7 @@ static __always_inline void kefa_direct_posted(struct kefa_ep *ep, bool more)
 	if (ep->nheld == KEFA_HELD_MAX || (!more && !holds))
 		kefa_direct_flush(ep);
 	else if (!holds)
-		kefa_ep_kick(ep);
+		kefa_ep_kick_held(ep);
 }
 
 /**

@@ -111,7 +111,7 @@ void kefa_direct_rx_hold(struct kefa_ep *ep, bool more)
 	if (++ep->nrecvs == KEFA_RECVS_MAX || (!more && !holds))
 		kefa_direct_rx_flush(ep);
 	else if (!holds)
-		kefa_ep_kick(ep);
+		kefa_ep_kick_held(ep);
 }
 
 /**
@@ -614,15 +614,30 @@ static void kefa_direct_run(struct kefa_ep *ep)
 		kefa_ep_kick(ep);
 }
 
+/* Post what is held for a post that hasn't come. Handlers are left to the softirq. */
+static void kefa_direct_post_held(struct kefa_ep *ep)
+{
+	spin_lock_bh(&ep->lock);
+	/* After handlers, the softirq posts everything. */
+	if (ep->state == KEFA_EP_ENABLED && !ep->worker)
+		kefa_direct_flush_all(ep);
+	spin_unlock_bh(&ep->lock);
+}
+
 /**
- * kefa_direct_work() - serve an endpoint
+ * kefa_direct_work() - serve an endpoint; with kefa_ep.softirq, only post what is held
  * @work: kefa_ep.work
  *
  * Context: Process context. Calls handlers.
  */
 void kefa_direct_work(struct work_struct *work)
 {
-	kefa_direct_run(container_of(work, struct kefa_ep, work));
+	struct kefa_ep *ep = container_of(work, struct kefa_ep, work);
+
+	if (ep->softirq)
+		kefa_direct_post_held(ep);
+	else
+		kefa_direct_run(ep);
 }
 
 /**
