@@ -350,7 +350,8 @@ void kulp_user_del(struct kulp_queue *q, void *user);
  * kulp_expedite() - wait for messages that nobody waited for
  * @q: the queue, which its handler or another user of the caller's keeps
  *
- * For an operation that continues only when they have been sent: see kulp_role.lazy.
+ * For an operation that continues only when they have been sent: see kulp_role.lazy. Calls no
+ * handler, so the caller may hold locks that handlers take.
  *
  * Context: Process or softirq; doesn't sleep.
  */

@@ -77,8 +77,11 @@ static void kunit_submit(struct kulp_queue *q, struct kulp_op *op)
 	spin_unlock_bh(&scene_lock);
 }
 
+/* The lock of the session's queue keeps the session: the request that waits may end at once. */
 static void kunit_expedite(struct kulp_queue *q)
 {
+	lockdep_assert(lockdep_is_held(&scene->sqs[0].lock) ||
+		       lockdep_is_held(&scene->sqs[1].lock));
 	scene->expedited++;
 }
 

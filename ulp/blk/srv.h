@@ -14,7 +14,8 @@
  *
  * kbs_conf.enabling (mutex) > kbs_lock (mutex) > kbs_sessions_lock (spinlock, BH off) >
  * kbs_squeue.lock (spinlock, BH off) > kbs_session.lock (spinlock, BH off). kbs_reserve.lock and
- * kbs_chunks.lock (spinlocks, BH off) are leaves.
+ * kbs_chunks.lock (spinlocks, BH off) are leaves. kulp_expedite() is called under kbs_squeue.lock,
+ * so a provider's locks nest inside it.
  *
  * A request takes only its queue's lock, and writes only to its queue. It takes the lock of the
  * session when its queue has leased too little of the session's memory.
@@ -266,7 +267,8 @@ struct kbs_squeue {
 	struct kbs_reply_op	*replies;	/* depth */
 	union kbs_reply_room	*wires;		/* buffers of replies and of @ping */
 	struct kbs_reply_op	ping;		/* replies to KEEP_ALIVE and PROVE */
-	spinlock_t		lock ____cacheline_aligned_in_smp; /* protects what follows */
+	/* Protects what follows. Outside a provider's locks: kulp_expedite() */
+	spinlock_t		lock ____cacheline_aligned_in_smp;
 	struct kbs_load		load;
 	u32			leased;		/* the queue's part of kbs_session.leased */
 	struct list_head	free_replies;

@@ -161,6 +161,8 @@ static struct kbs_reply_op *kbs_reply_get(struct kbs_req *req)
 	reply = list_first_entry_or_null(&sq->free_replies, struct kbs_reply_op, list);
 	if (!reply) {
 		list_add_tail(&req->list, &sq->want_reply);
+		/* Under the lock: without it, the request may end, and its session be freed. */
+		kulp_expedite(sq->q);
 		return ERR_PTR(-EAGAIN);
 	}
 	list_del(&reply->list);
@@ -191,8 +193,6 @@ static int kbs_req_reply(struct kbs_req *req, u16 flags, bool imm)
 	reply = kbs_reply_get(req);
 	if (IS_ERR(reply)) {
 		spin_unlock_bh(&sq->lock);
-		if (reply == ERR_PTR(-EAGAIN))
-			kulp_expedite(sq->q);
 		return PTR_ERR(reply);
 	}
 	rma = &reply->rma;
