@@ -178,7 +178,7 @@ static bool kefa_side_tells(const struct kefa_side *side)
 }
 
 /* Return: whether somebody waits for each send, and doesn't only poll for it. */
-static bool kefa_ep_awaits_tx(const struct kefa_ep *ep)
+static bool kefa_ep_awaits_each(const struct kefa_ep *ep)
 {
 	if (kefa_side_counts(&ep->tx))
 		return true;
@@ -210,7 +210,7 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	if (ep->cpu < 0)
 		kefa_ep_set_cpu(ep, kefa_cpus_next());
 	attr.vector = kefa_dev_vector(dev, ep->cpu);
-	ep->split = ep->kind->read_split && !kefa_ep_awaits_tx(ep);
+	ep->split = ep->kind->read_split && !kefa_ep_awaits_each(ep);
 	ep->tells_tx = kefa_side_tells(&ep->tx);
 	attr.split = ep->split;
 	ep->tx.unflagged = kefa_side_unflagged(&ep->tx, ep->split);

@@ -262,7 +262,7 @@ struct kefa_ep_kind {
  *	event
  * @tx_hurry: with @split, the ULP waits for outstanding sends: see fi_expedite()
  * @nawaited: with @split, number of outstanding operations of the sending side that somebody waits
- *	for
+ *	for: those with FI_COMPLETION, and registrations
  * @limits: limits of the fast path
  * @tx: sending side
  * @rx: receiving side
@@ -427,7 +427,7 @@ void kefa_ep_idle(struct work_struct *work);
 void kefa_ep_map_retry(struct work_struct *work);
 bool kefa_ep_arm(struct kefa_ep *ep);
 void kefa_ep_want_tx(struct kefa_ep *ep);
-bool kefa_ep_unpolled_tx(const struct kefa_ep *ep);
+bool kefa_ep_awaits_tx(const struct kefa_ep *ep);
 void kefa_ep_expedite(struct fid_ep *ep_fid);
 void kefa_ep_tx_posted(struct kefa_ep *ep, bool awaited);
 int kefa_ep_cq_full(struct kefa_ep *ep, struct kefa_side *side);

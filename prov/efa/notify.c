@@ -165,23 +165,28 @@ void kefa_ep_want_tx(struct kefa_ep *ep)
 }
 
 /**
- * kefa_ep_unpolled_tx() - check for readers that wait for sends, but don't poll for them
+ * kefa_ep_awaits_tx() - check whether somebody waits for sends without polling for them
  * @ep: the endpoint, with kefa_ep.split
  *
- * Context: Process or softirq context.
- * Return: whether completions of sends need events, even if nobody can be notified of them.
+ * If nobody can be notified of sends, readers wait for them, which mostly poll.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ * Return: whether completions of sends need events.
  */
-bool kefa_ep_unpolled_tx(const struct kefa_ep *ep)
+bool kefa_ep_awaits_tx(const struct kefa_ep *ep)
 {
 	const struct kofi_side *tx = &ep->tx.base;
 
-	return !tx->lazy && tx->cq && !kofi_cq_is_polled(tx->cq);
+	lockdep_assert_held(&ep->lock);
+	if (ep->tells_tx)
+		return ep->nawaited;
+	return tx->cq && !kofi_cq_is_polled(tx->cq) && (!tx->lazy || ep->nawaited);
 }
 
 /**
  * kefa_ep_tx_posted() - note that an operation of the sending side is posted, or about to be
  * @ep: the endpoint, enabled, with kefa_ep.split
- * @awaited: somebody waits for it without polling. Its end decrements kefa_ep.nawaited
+ * @awaited: somebody waits for it. Its end decrements kefa_ep.nawaited
  *
  * The worker polls after its handlers have posted, and then arms the queue itself.
  *
@@ -193,7 +198,7 @@ void kefa_ep_tx_posted(struct kefa_ep *ep, bool awaited)
 	ep->nawaited += awaited;
 	if (kefa_ep_holds(ep))
 		return;
-	if (awaited || kefa_ep_unpolled_tx(ep))
+	if (kefa_ep_awaits_tx(ep))
 		kefa_ep_want_tx(ep);
 	else if (!ep->tx_armed)
 		kefa_ep_watch(ep, KEFA_LAZY_MS);

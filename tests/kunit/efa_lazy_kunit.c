@@ -39,13 +39,18 @@ static struct efa_scene *lazy_scene(struct kunit *test, size_t tx_size)
 	return scene;
 }
 
-static ssize_t lazy_msg(struct efa_scene *scene, long ctx, u64 flags)
+static ssize_t lazy_msg_on(struct fid_ep *ep, struct efa_scene *scene, long ctx, u64 flags)
 {
 	struct kvec iov = { scene->buf, 64 };
 	struct fi_msg msg = { .addr = scene->peer, .context = (void *)ctx };
 
 	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, iov.iov_len);
-	return fi_sendmsg(scene->ep, &msg, flags);
+	return fi_sendmsg(ep, &msg, flags);
+}
+
+static ssize_t lazy_msg(struct efa_scene *scene, long ctx, u64 flags)
+{
+	return lazy_msg_on(scene->ep, scene, ctx, flags);
 }
 
 /* Complete the oldest send. */
@@ -499,6 +504,21 @@ static void two_polled(struct kunit *test)
 	two_close(test, &two);
 }
 
+/* More endpoints with the queues of @two than readers poll. */
+static void two_crowd(struct kunit *test, struct efa_scene *scene, struct lazy_two *two,
+		      struct fid_ep *eps[4])
+{
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		KUNIT_ASSERT_EQ(test, fi_endpoint(scene->domain, scene->info, &eps[i], NULL), 0);
+		KUNIT_ASSERT_EQ(test, fi_ep_bind(eps[i], &scene->av->fid, 0), 0);
+		KUNIT_ASSERT_EQ(test, fi_ep_bind(eps[i], &scene->cq->fid, FI_RECV), 0);
+		KUNIT_ASSERT_EQ(test, fi_ep_bind(eps[i], &two->cq->fid, FI_TRANSMIT), 0);
+		KUNIT_ASSERT_EQ(test, fi_enable(eps[i]), 0);
+	}
+}
+
 /* Readers of a queue with many endpoints don't poll these, so sends raise events. */
 static void two_of_many(struct kunit *test)
 {
@@ -508,13 +528,7 @@ static void two_of_many(struct kunit *test)
 	int i;
 
 	two_open(test, scene, &two, 0);
-	for (i = 0; i < ARRAY_SIZE(eps); i++) {
-		KUNIT_ASSERT_EQ(test, fi_endpoint(scene->domain, scene->info, &eps[i], NULL), 0);
-		KUNIT_ASSERT_EQ(test, fi_ep_bind(eps[i], &scene->av->fid, 0), 0);
-		KUNIT_ASSERT_EQ(test, fi_ep_bind(eps[i], &scene->cq->fid, FI_RECV), 0);
-		KUNIT_ASSERT_EQ(test, fi_ep_bind(eps[i], &two.cq->fid, FI_TRANSMIT), 0);
-		KUNIT_ASSERT_EQ(test, fi_enable(eps[i]), 0);
-	}
+	two_crowd(test, scene, &two, eps);
 	KUNIT_EXPECT_EQ(test, two_send(scene, &two), 0);
 	KUNIT_EXPECT_TRUE(test, two.qp->tx_armed);
 	KUNIT_EXPECT_EQ(test, two_send(scene, &two), 0);
@@ -524,6 +538,35 @@ static void two_of_many(struct kunit *test)
 						  to_kefa_ep(two.ep)->tx.base.size - 2 + i));
 	}
 	KUNIT_EXPECT_GE(test, two.qp->tx_events, 1U);
+	for (i = 0; i < ARRAY_SIZE(eps); i++)
+		KUNIT_EXPECT_EQ(test, fi_close(&eps[i]->fid), 0);
+	two_close(test, &two);
+}
+
+/* With FI_LAZY_COMPLETION those do that have FI_COMPLETION. */
+static void two_of_many_lazily(struct kunit *test)
+{
+	struct lazy_two two = { .bind = FI_LAZY_COMPLETION };
+	struct efa_scene *scene = lazy_scene(test, 0);
+	struct fid_ep *eps[4];
+	int i;
+
+	two_open(test, scene, &two, 0);
+	two_crowd(test, scene, &two, eps);
+	KUNIT_EXPECT_EQ(test, two_send(scene, &two), 0);
+	KUNIT_EXPECT_FALSE(test, two.qp->tx_armed);
+	for (i = 1; i <= 2; i++)
+		KUNIT_EXPECT_EQ(test, lazy_msg_on(two.ep, scene, i, FI_COMPLETION), 0);
+	/* The worker arms the queue again as long as one of them is outstanding. */
+	for (i = 1; i <= 3; i++) {
+		KUNIT_EXPECT_TRUE(test, two.qp->tx_armed);
+		lazy_done(two.qp);
+		KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(to_kefa_ep(two.ep)->tx.nfree) ==
+						  to_kefa_ep(two.ep)->tx.base.size - 3 + i));
+		efake_settle();
+	}
+	KUNIT_EXPECT_EQ(test, two.qp->tx_events, 3U);
+	KUNIT_EXPECT_EQ(test, to_kefa_ep(two.ep)->nawaited, 0U);
 	for (i = 0; i < ARRAY_SIZE(eps); i++)
 		KUNIT_EXPECT_EQ(test, fi_close(&eps[i]->fid), 0);
 	two_close(test, &two);
@@ -739,6 +782,7 @@ static struct kunit_case lazy_cases[] = {
 	KUNIT_CASE(lazy_handler_posts_late),
 	KUNIT_CASE(two_polled),
 	KUNIT_CASE(two_of_many),
+	KUNIT_CASE(two_of_many_lazily),
 	KUNIT_CASE(two_again),
 	KUNIT_CASE(two_again_lazily),
 	KUNIT_CASE(two_registers),

@@ -38,7 +38,7 @@ static __always_inline struct kefa_wr *kefa_direct_mr_begin(struct kefa_mr *mr, 
 	mr->op = op;
 	WRITE_ONCE(ep->nregs, ep->nregs + 1);
 	if (unlikely(ep->split))
-		kefa_ep_tx_posted(ep, kefa_op_awaited(ep, op));
+		kefa_ep_tx_posted(ep, kefa_op_awaited(op));
 	ep->held[ep->nheld] = wr;
 	return wr;
 }
@@ -271,7 +271,7 @@ void kefa_direct_mr_succeeded(struct kefa_ep *ep, struct kefa_op *op)
 	}
 	kefa_direct_mr_ended(ep, mr);
 	if (unlikely(ep->split))
-		ep->nawaited -= kefa_op_awaited(ep, op);
+		ep->nawaited -= kefa_op_awaited(op);
 	op->mr = NULL;
 	op->has_mr = false;
 	op->more = false;

@@ -230,7 +230,7 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 		side->notify |= op->err || op->quiet != KEFA_QUIET;
 	}
 	if (unlikely(ep->split) && side == &ep->tx)
-		ep->nawaited -= kefa_op_awaited(ep, op);
+		ep->nawaited -= kefa_op_awaited(op);
 	if (!op->has_mr)
 		kofi_side_count(&side->base, op->flags, op->len, op->err);
 	kefa_op_clear(op);

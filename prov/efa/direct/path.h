@@ -181,18 +181,16 @@ static __always_inline u8 kefa_side_quiet(const struct kefa_side *side, u64 flag
 
 /**
  * kefa_op_awaited() - check whether somebody waits for an operation of the sending side
- * @ep: the endpoint, with kefa_ep.split
- * @op: the operation
+ * @op: the operation, of an endpoint with kefa_ep.split
  *
- * Nobody waits for a queue without handler and wait object. Registrations are waited for even if
- * they have no completion.
+ * Registrations are waited for even if they have no completion.
  *
  * Context: Process or softirq context, under kefa_ep.lock.
  * Return: whether it is counted in kefa_ep.nawaited.
  */
-static inline bool kefa_op_awaited(const struct kefa_ep *ep, const struct kefa_op *op)
+static inline bool kefa_op_awaited(const struct kefa_op *op)
 {
-	return ep->tells_tx && (op->has_mr || op->quiet == KEFA_TOLD);
+	return op->has_mr || op->quiet == KEFA_TOLD;
 }
 
 /**

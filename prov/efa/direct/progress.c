@@ -176,7 +176,7 @@ static noinline void kefa_side_count_ended(struct kefa_ep *ep, struct kefa_side 
 		if (side->base.counted)
 			kofi_side_count(&side->base, op->flags, op->len, op->err);
 		if (ep->split && side == &ep->tx)
-			ep->nawaited -= kefa_op_awaited(ep, op);
+			ep->nawaited -= kefa_op_awaited(op);
 	}
 }
 
@@ -475,8 +475,8 @@ static noinline bool kefa_direct_arm_tx(struct kefa_ep *ep)
 		ep->tx_hurry = false;
 		return false;
 	}
-	if (late || ep->tx_hurry || ep->nawaited || ep->tx.wanted ||
-	    !list_empty(&to_kefa_direct(ep)->rests) || kefa_ep_unpolled_tx(ep)) {
+	if (late || ep->tx_hurry || ep->tx.wanted || !list_empty(&to_kefa_direct(ep)->rests) ||
+	    kefa_ep_awaits_tx(ep)) {
 		ep->tx_armed = true;
 		return kefa_hw_arm_tx(&ep->hq) > 0;
 	}
