@@ -198,6 +198,41 @@ static void lazy_fails(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->nawaited, 0U);
 }
 
+/* A send whose receiver isn't ready is waited for, so that it is soon resent, but no other is. */
+static void lazy_rnr(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.handler = lazy_handler, .bind = FI_LAZY_COMPLETION, .idle = true,
+	});
+	size_t ms = 60000;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, fi_setopt(&scene->ep->fid, FI_OPT_ENDPOINT, FI_OPT_RNR_TIMEOUT,
+					&ms, sizeof(ms)), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	scene->qp = efake_last_qp(scene->fake);
+	efake_settle();
+	atomic_set(&got, 0);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 1, 0), 0);
+	efake_wr_done(efake_sent(scene->qp, 0), KEFA_STATUS_RNR);
+	lazy_idle(scene);
+	for (i = 1; i <= 2; i++) {
+		KUNIT_ASSERT_TRUE(test, kofi_soon(READ_ONCE(scene->qp->nsent)));
+		efake_settle();
+		KUNIT_EXPECT_TRUE(test, scene->qp->tx_armed);
+		KUNIT_EXPECT_EQ(test, efa_ep(scene)->stats.rnr, (u64)i);
+		/* The worker notices it at once. */
+		if (i == 1)
+			efake_wr_done(efake_sent(scene->qp, 0), KEFA_STATUS_RNR);
+	}
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 2, 0), 0);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 1));
+	efake_settle();
+	KUNIT_EXPECT_FALSE(test, scene->qp->tx_armed);
+	KUNIT_EXPECT_EQ(test, to_kefa_direct(efa_ep(scene))->nrnr, 0U);
+}
+
 static void lazy_inject(struct kunit *test)
 {
 	struct efa_scene *scene = lazy_scene(test, 0);
@@ -771,6 +806,7 @@ static struct kunit_case lazy_cases[] = {
 	KUNIT_CASE(lazy_missed),
 	KUNIT_CASE(lazy_expedite),
 	KUNIT_CASE(lazy_fails),
+	KUNIT_CASE(lazy_rnr),
 	KUNIT_CASE(lazy_inject),
 	KUNIT_CASE(lazy_again),
 	KUNIT_CASE(lazy_full),

@@ -45,6 +45,7 @@ struct kefa_slots {
  * @rx: slots of the receiving side
  * @prefix: bytes that the device writes in front of a received message
  * @ud: the queue pair is for datagrams
+ * @nrnr: with kefa_ep.split, number of outstanding work requests whose receiver was not ready
  * @rests_free: free records for @rests
  * @rnr_work: resends work requests
  *
@@ -67,6 +68,7 @@ struct kefa_direct {
 	struct kefa_slots	rx;
 	u32			prefix;
 	bool			ud;
+	u32			nrnr;
 	struct list_head	rests_free;
 	struct delayed_work	rnr_work;
 };

@@ -270,6 +270,8 @@ void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 	struct kefa_op *head = op->head;
 
 	lockdep_assert_held(&ep->lock);
+	if (unlikely(to_kefa_direct(ep)->nrnr))
+		kefa_rnr_ended(ep, op);
 	kefa_unmap(ep, op->seg, op->nsegs, op->dir);
 	op->nsegs = 0;
 	if (op->has_mr && !kefa_direct_mr_done(ep, op, err, prov_errno))

@@ -177,6 +177,8 @@ static noinline void kefa_side_count_ended(struct kefa_ep *ep, struct kefa_side 
 			kofi_side_count(&side->base, op->flags, op->len, op->err);
 		if (ep->split && side == &ep->tx)
 			ep->nawaited -= kefa_op_awaited(op);
+		if (unlikely(to_kefa_direct(ep)->nrnr))
+			kefa_rnr_ended(ep, op);
 	}
 }
 
@@ -466,6 +468,7 @@ static __always_inline bool kefa_direct_read_now(struct kefa_ep *ep, struct kofi
  */
 static noinline bool kefa_direct_arm_tx(struct kefa_ep *ep)
 {
+	struct kefa_direct *direct = to_kefa_direct(ep);
 	bool late = ep->tx_late;
 
 	lockdep_assert_held(&ep->lock);
@@ -475,7 +478,7 @@ static noinline bool kefa_direct_arm_tx(struct kefa_ep *ep)
 		ep->tx_hurry = false;
 		return false;
 	}
-	if (late || ep->tx_hurry || ep->tx.wanted || !list_empty(&to_kefa_direct(ep)->rests) ||
+	if (late || ep->tx_hurry || ep->tx.wanted || !list_empty(&direct->rests) || direct->nrnr ||
 	    kefa_ep_awaits_tx(ep)) {
 		ep->tx_armed = true;
 		return kefa_hw_arm_tx(&ep->hq) > 0;

@@ -97,9 +97,33 @@ bool kefa_rnr_later(struct kefa_ep *ep, struct kefa_op *op)
 		return false;
 	kefa_op_set_state(ep, op, KEFA_OP_RNR);
 	kefa_rnr_add(direct, slot);
+	/* Nobody may wait for the operation, but its next attempt mustn't be late. */
+	if (ep->split && !again->counted) {
+		again->counted = true;
+		direct->nrnr++;
+	}
 	ep->stats.rnr++;
 	queue_delayed_work(kefa_wq, &direct->rnr_work, msecs_to_jiffies(KEFA_RNR_DELAY_MS));
 	return true;
+}
+
+/**
+ * kefa_rnr_ended() - note the end of an operation or a part of one
+ * @ep: the endpoint, with work requests in kefa_direct.nrnr
+ * @op: slot of the work request, of any direction
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_rnr_ended(struct kefa_ep *ep, const struct kefa_op *op)
+{
+	struct kefa_direct *direct = to_kefa_direct(ep);
+	u32 slot = kefa_op_slot(op);
+
+	lockdep_assert_held(&ep->lock);
+	if (slot >= ep->tx.base.size || !direct->again[slot].counted)
+		return;
+	direct->again[slot].counted = false;
+	direct->nrnr--;
 }
 
 static void kefa_rnr_post(struct kefa_ep *ep, u32 slot)
@@ -114,6 +138,8 @@ static void kefa_rnr_post(struct kefa_ep *ep, u32 slot)
 	kefa_op_set_state(ep, op, KEFA_OP_POSTED);
 	op->id += KEFA_OP_USE;
 	wr->send.wr_id = op->id;
+	if (ep->split)
+		kefa_ep_want_tx(ep);
 }
 
 static bool kefa_rnr_is_to(const struct kefa_direct *direct, u32 slot,
