@@ -219,7 +219,8 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	ep->rx.counted = ep->rx.base.counted;
 	ep->tx_armed = false;
 	ep->tx_late = false;
-	ep->tx_hurry = false;
+	ep->tx_hurry = 0;
+	ep->tx_hurry_more = false;
 	ep->nawaited = 0;
 	ret = ep->kind->init(ep, &attr);
 	if (ret)

@@ -260,7 +260,10 @@ struct kefa_ep_kind {
  *	nobody has polled since
  * @tx_late: with @split, sends are outstanding for long, so their next completion should raise an
  *	event
- * @tx_hurry: with @split, the ULP waits for outstanding sends: see fi_expedite()
+ * @tx_epoch: with @split, changes when the ULP begins to wait for outstanding sends: fi_expedite()
+ * @tx_hurry_more: with @split, the ULP did so while @tx_hurry wasn't 0
+ * @tx_hurry: with @split, number of outstanding work requests that were posted in the previous
+ *	@tx_epoch. All others were posted in this one
  * @nawaited: with @split, number of outstanding operations of the sending side that somebody waits
  *	for: those with FI_COMPLETION, and registrations
  * @limits: limits of the fast path
@@ -321,7 +324,9 @@ struct kefa_ep {
 	bool			had_qp;
 	bool			tx_armed;
 	bool			tx_late;
-	bool			tx_hurry;
+	bool			tx_epoch;
+	bool			tx_hurry_more;
+	u32			tx_hurry;
 	u32			nawaited;
 	struct kefa_limits	limits;
 	struct kefa_side	tx;
@@ -428,6 +433,7 @@ void kefa_ep_map_retry(struct work_struct *work);
 bool kefa_ep_arm(struct kefa_ep *ep);
 void kefa_ep_want_tx(struct kefa_ep *ep);
 bool kefa_ep_awaits_tx(const struct kefa_ep *ep);
+void kefa_ep_hurry(struct kefa_ep *ep);
 void kefa_ep_expedite(struct fid_ep *ep_fid);
 void kefa_ep_tx_posted(struct kefa_ep *ep, bool awaited);
 int kefa_ep_cq_full(struct kefa_ep *ep, struct kefa_side *side);

@@ -205,6 +205,25 @@ void kefa_ep_tx_posted(struct kefa_ep *ep, bool awaited)
 }
 
 /**
+ * kefa_ep_hurry() - begin to wait for what is outstanding, but not for what is posted later
+ * @ep: the endpoint, with kefa_ep.split
+ *
+ * Work requests may end in any order, so each has the epoch in which it was posted. There are two:
+ * another one begins when the previous one's work requests have ended.
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+void kefa_ep_hurry(struct kefa_ep *ep)
+{
+	lockdep_assert_held(&ep->lock);
+	ep->tx_hurry_more = ep->tx_hurry;
+	if (ep->tx_hurry)
+		return;
+	ep->tx_epoch = !ep->tx_epoch;
+	ep->tx_hurry = ep->tx.base.size - ep->tx.nfree;
+}
+
+/**
  * kefa_ep_expedite() - have the ends of outstanding sends noticed
  * @ep_fid: the endpoint
  *
@@ -218,7 +237,7 @@ void kefa_ep_expedite(struct fid_ep *ep_fid)
 
 	spin_lock_bh(&ep->lock);
 	if (ep->split && ep->state == KEFA_EP_ENABLED && ep->tx.nfree != ep->tx.base.size) {
-		ep->tx_hurry = true;
+		kefa_ep_hurry(ep);
 		kefa_ep_want_tx(ep);
 	}
 	spin_unlock_bh(&ep->lock);

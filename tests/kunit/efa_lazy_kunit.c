@@ -179,6 +179,40 @@ static void lazy_expedite(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 3));
 }
 
+/* Nobody waits for what is posted after the call, in whichever order all of it ends. */
+static void lazy_expedites_one(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 1, 0), 0);
+	fi_expedite(scene->ep);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 2, 0), 0);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 1));
+	efake_settle();
+	KUNIT_EXPECT_FALSE(test, scene->qp->tx_armed);
+	/* The third ends before the second, for which the ULP waits. */
+	fi_expedite(scene->ep);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 3, 0), 0);
+	efake_wr_done(efake_sent(scene->qp, 1), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 2));
+	efake_settle();
+	KUNIT_EXPECT_TRUE(test, scene->qp->tx_armed);
+	/* It waits for the fourth, too, but not for the fifth. */
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 4, 0), 0);
+	fi_expedite(scene->ep);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 3));
+	efake_settle();
+	KUNIT_EXPECT_TRUE(test, scene->qp->tx_armed);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 5, 0), 0);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 4));
+	efake_settle();
+	KUNIT_EXPECT_FALSE(test, scene->qp->tx_armed);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->tx_hurry, 0U);
+}
+
 /* Failures, and work requests that the device refuses. */
 static void lazy_fails(struct kunit *test)
 {
@@ -805,6 +839,7 @@ static struct kunit_case lazy_cases[] = {
 	KUNIT_CASE(lazy_but_awaited),
 	KUNIT_CASE(lazy_missed),
 	KUNIT_CASE(lazy_expedite),
+	KUNIT_CASE(lazy_expedites_one),
 	KUNIT_CASE(lazy_fails),
 	KUNIT_CASE(lazy_rnr),
 	KUNIT_CASE(lazy_inject),

@@ -38,7 +38,7 @@ static __always_inline struct kefa_wr *kefa_direct_mr_begin(struct kefa_mr *mr, 
 	mr->op = op;
 	WRITE_ONCE(ep->nregs, ep->nregs + 1);
 	if (unlikely(ep->split))
-		kefa_ep_tx_posted(ep, kefa_op_awaited(op));
+		kefa_direct_tx_posted(ep, op);
 	ep->held[ep->nheld] = wr;
 	return wr;
 }
@@ -270,8 +270,10 @@ void kefa_direct_mr_succeeded(struct kefa_ep *ep, struct kefa_op *op)
 		__kefa_mr_go(mr, KEFA_MR_IDLE);
 	}
 	kefa_direct_mr_ended(ep, mr);
-	if (unlikely(ep->split))
+	if (unlikely(ep->split)) {
 		ep->nawaited -= kefa_op_awaited(op);
+		kefa_op_unhurry(ep, op);
+	}
 	op->mr = NULL;
 	op->has_mr = false;
 	op->more = false;

@@ -153,6 +153,7 @@ struct kefa_op *kefa_op_take(struct kefa_ep *ep, struct kefa_side *side,
 	if (head) {
 		op->head = head;
 		op->more = true;
+		op->epoch = ep->tx_epoch;
 		head->more = true;
 		head->parts++;
 	}
@@ -229,8 +230,10 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 		kefa_op_write_cq(op, side->base.cq);
 		side->notify |= op->err || op->quiet != KEFA_QUIET;
 	}
-	if (unlikely(ep->split) && side == &ep->tx)
+	if (unlikely(ep->split) && side == &ep->tx) {
 		ep->nawaited -= kefa_op_awaited(op);
+		kefa_op_unhurry(ep, op);
+	}
 	if (!op->has_mr)
 		kofi_side_count(&side->base, op->flags, op->len, op->err);
 	kefa_op_clear(op);
@@ -281,6 +284,7 @@ void kefa_op_done(struct kefa_ep *ep, struct kefa_op *op, int err,
 		head->prov_errno = prov_errno;
 	}
 	if (op != head) {
+		kefa_op_unhurry(ep, op);
 		kefa_op_clear(op);
 		kefa_op_release(ep, kefa_op_side(ep, op), op);
 	} else if (head->parts > 1) {

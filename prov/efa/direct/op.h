@@ -41,6 +41,7 @@ enum kefa_op_state {
  * @len: number of bytes transferred
  * @seg: mapped memory
  * @err: positive errno of the first failure
+ * @epoch: of a slot of the sending side, kefa_ep.tx_epoch when it was posted
  * @prov_errno: the device's status of the first failure
  * @nsegs: number of entries of @seg in use
  * @dir: direction of the DMA mapping
@@ -72,7 +73,8 @@ struct kefa_op {
 	bool			has_mr;
 	bool			more;
 	/* Successful inline sends don't access these. */
-	int			err;
+	u16			err;
+	bool			epoch;
 	u32			prov_errno;
 	struct kefa_seg		seg[KEFA_MAX_SGE];
 	struct kefa_op		*head;

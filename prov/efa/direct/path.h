@@ -194,6 +194,32 @@ static inline bool kefa_op_awaited(const struct kefa_op *op)
 }
 
 /**
+ * kefa_op_unhurry() - note the end of a work request, for fi_expedite()
+ * @ep: the endpoint
+ * @op: slot of the work request, of the sending side
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+static inline void kefa_op_unhurry(struct kefa_ep *ep, const struct kefa_op *op)
+{
+	if (unlikely(ep->tx_hurry))
+		ep->tx_hurry -= op->epoch != ep->tx_epoch;
+}
+
+/**
+ * kefa_direct_tx_posted() - kefa_ep_tx_posted() for an operation
+ * @ep: the endpoint, enabled, with kefa_ep.split
+ * @op: the operation, of the sending side
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+static inline void kefa_direct_tx_posted(struct kefa_ep *ep, struct kefa_op *op)
+{
+	op->epoch = ep->tx_epoch;
+	kefa_ep_tx_posted(ep, kefa_op_awaited(op));
+}
+
+/**
  * kefa_direct_tx_head() - initialize the head of a send, read or write, and count it
  * @ep: the endpoint
  * @op: slot of the first work request

@@ -151,7 +151,7 @@ static __always_inline bool kefa_plain_post(struct kefa_ep *ep,
 	kefa_direct_tx_head(ep, op, p->what, p->len, peer->key.ah, p->context,
 			    kefa_plain_quiet(&ep->tx, p));
 	if (!simple && unlikely(ep->split))
-		kefa_ep_tx_posted(ep, kefa_op_awaited(op));
+		kefa_direct_tx_posted(ep, op);
 	trace_kefa_post(ep, op, p->addr);
 	if (!simple && kefa_ep_holds(ep)) {
 		ep->nheld++;

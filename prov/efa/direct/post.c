@@ -264,7 +264,7 @@ static void kefa_direct_tx_post(struct kefa_ep *ep, struct kefa_transfer *tx,
 					    req->context, req->quiet ? KEFA_QUIET :
 					    kefa_side_quiet(&ep->tx, req->flags));
 		if (!head && unlikely(ep->split))
-			kefa_ep_tx_posted(ep, kefa_op_awaited(op));
+			kefa_direct_tx_posted(ep, op);
 		head = op->head;
 		wr = kefa_direct_wr(ep, op, ep->nheld++);
 		kefa_wr_to(wr, op, to_kefa_direct(ep)->ud, req->what, peer, raddr,

@@ -175,8 +175,10 @@ static noinline void kefa_side_count_ended(struct kefa_ep *ep, struct kefa_side 
 			continue;
 		if (side->base.counted)
 			kofi_side_count(&side->base, op->flags, op->len, op->err);
-		if (ep->split && side == &ep->tx)
+		if (ep->split && side == &ep->tx) {
 			ep->nawaited -= kefa_op_awaited(op);
+			kefa_op_unhurry(ep, op);
+		}
 		if (unlikely(to_kefa_direct(ep)->nrnr))
 			kefa_rnr_ended(ep, op);
 	}
@@ -192,7 +194,8 @@ static void kefa_side_report(struct kefa_ep *ep, struct kefa_side *side, struct 
 	unsigned int n = slots->nended;
 
 	kofi_cq_report(side->base.cq, ep->reader, n, &side->notify, kefa_side_add, slots);
-	if (unlikely(side->counted) && (side->base.counted || ep->nawaited))
+	if (unlikely(side->counted) &&
+	    (side->base.counted || ep->nawaited || ep->tx_hurry || to_kefa_direct(ep)->nrnr))
 		kefa_side_count_ended(ep, side, slots);
 	*slots->ended_tail = slots->first;
 	slots->first = slots->ended;
@@ -475,9 +478,12 @@ static noinline bool kefa_direct_arm_tx(struct kefa_ep *ep)
 	ep->tx_late = false;
 	ep->tx_armed = false;
 	if (ep->tx.nfree == ep->tx.base.size) {
-		ep->tx_hurry = false;
+		ep->tx_hurry = 0;
+		ep->tx_hurry_more = false;
 		return false;
 	}
+	if (unlikely(ep->tx_hurry_more))
+		kefa_ep_hurry(ep);
 	if (late || ep->tx_hurry || ep->tx.wanted || !list_empty(&direct->rests) || direct->nrnr ||
 	    kefa_ep_awaits_tx(ep)) {
 		ep->tx_armed = true;
