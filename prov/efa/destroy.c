@@ -20,7 +20,7 @@
  * struct kefa_aside - an object that the device refused to destroy
  * @list: in kefa_refused.list; under kefa_dev.lock
  * @kind: kind of the object: @hq, @mr or @ah is valid
- * @hq: a queue pair and its completion queue, which raises no events
+ * @hq: a queue pair and its completion queues, which raise no events
  * @mr: a memory region
  * @ah: an address handle
  */
@@ -174,6 +174,7 @@ int kefa_destroy_qp(struct kefa_refused *refused, struct kefa_hw_qp *hq)
 	lockdep_assert_held(&refused->dev->lock);
 	hq->qp = NULL;
 	hq->cq = NULL;
+	hq->scq = NULL;
 	return kefa_destroy(refused, &obj);
 }
 
