@@ -287,6 +287,7 @@ static void dead_server(struct kunit *test)
 	begin(test, REQ_OP_READ);
 	first = being_sent(test);
 	kbc_requests_abort(&scene->d);
+	KUNIT_EXPECT_EQ(test, scene->expedited, 1U);
 	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
 	KUNIT_EXPECT_NULL(test, scene->kq.tags[1].slot);
 	KUNIT_EXPECT_EQ(test, atomic_read(&scene->kq.busy), 0);

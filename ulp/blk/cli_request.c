@@ -842,6 +842,16 @@ static bool kbc_requests_stuck(const struct kbc_disk *d)
 	return false;
 }
 
+/* Requests end when their messages do, for which nobody has waited. */
+static void kbc_sends_expedite(struct kbc_disk *d)
+{
+	unsigned int i;
+
+	for (i = 0; i < d->nqueues; i++)
+		if (d->queues[i].q)
+			kulp_expedite(d->queues[i].q);
+}
+
 /*
  * Return all requests to the block layer. The session is over: no request starts and no reply is
  * handled any more. If the server is dead, the device may not complete messages and reads for long.
@@ -854,6 +864,7 @@ void kbc_requests_abort(struct kbc_disk *d)
 	bool left = false, lost = false;
 
 	kbc_each_tag(d, kbc_tag_abort);
+	kbc_sends_expedite(d);
 	while (!kbc_wait(d, kbc_requests_idle, msecs_to_jiffies(KBC_LEAVE_MS), KBC_LOOK_MS)) {
 		/* Nothing is being posted: it was before kbc_unpublish(), or is aborted. */
 		synchronize_rcu();
