@@ -395,6 +395,20 @@ static void lazy_counter(struct kunit *test)
 	EFA_CLOSE(test, cntr);
 }
 
+/* A send that the device has completed doesn't keep the last address handle of the device. */
+static void lazy_handle(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 0);
+
+	scene->fake->max_ahs = scene->fake->ahs;
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 1, 0), 0);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_EQ(test, fi_av_remove(scene->av, &scene->peer, 1, 0), 0);
+	scene->peer = efa_insert(test, scene, 3, 7);
+	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 2, 0), 0);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 1));
+}
+
 static struct fid_mr *lazy_mr(struct kunit *test, struct efa_scene *scene, struct fid_ep *ep,
 			      struct fid_cq *cq)
 {
@@ -848,6 +862,7 @@ static struct kunit_case lazy_cases[] = {
 	KUNIT_CASE(lazy_pieces),
 	KUNIT_CASE(lazy_sleeper),
 	KUNIT_CASE(lazy_counter),
+	KUNIT_CASE(lazy_handle),
 	KUNIT_CASE(lazy_registers),
 	KUNIT_CASE(lazy_handler_posts),
 	KUNIT_CASE(lazy_handler_posts_late),

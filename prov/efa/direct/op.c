@@ -42,6 +42,8 @@ size_t kefa_ops_keep(struct kefa_ep *ep)
  * @ep: the endpoint
  * @scan: kefa_domain.ah_scan
  *
+ * Polls first if the device raises no event for sends: some may have ended long ago.
+ *
  * Context: Process context, under kefa_ep.lock and kefa_dev.lock.
  */
 void kefa_ops_scan(struct kefa_ep *ep, u32 scan)
@@ -51,6 +53,8 @@ void kefa_ops_scan(struct kefa_ep *ep, u32 scan)
 	u32 slot;
 
 	lockdep_assert_held(&ep->lock);
+	if (ep->split && ep->state == KEFA_EP_ENABLED && kefa_direct_poll(ep, direct->nops))
+		kefa_ep_kick(ep);
 	for (slot = 0; direct->ops && slot < ep->tx.base.size; slot++) {
 		op = &direct->ops[slot];
 		/* Skip registrations, which have no address handle. */
