@@ -512,18 +512,6 @@ static __always_inline void kofi_cq_batch_add(struct kofi_cq_batch *batch,
 }
 
 /**
- * kofi_cq_has_entry() - check for completions to be read
- * @cq: the completion queue
- *
- * Context: Any.
- * Return: whether there are any.
- */
-static inline bool kofi_cq_has_entry(const struct kofi_cq *cq)
-{
-	return READ_ONCE(cq->head) != READ_ONCE(cq->tail);
-}
-
-/**
  * kofi_cq_report() - report operations that succeeded
  * @cq: the completion queue, or NULL
  * @reader: argument of kofi_source.poll, or NULL

@@ -286,7 +286,8 @@ struct kefa_ep_kind {
  * @bh: runs @soft
  * @events: number of the device's events
  * @idle: checks whether readers still poll
- * @map_retry: notifies the ULP some time after a post failed for lack of DMA space
+ * @map_retry: notifies the ULP some time after a post failed for lack of DMA space, or of an entry
+ *	in a queue that can't notify it
  *
  * The members are grouped by their writers, so that the only cache lines that CPUs contend
  * for are those that @lock protects. First come members that are only read once the

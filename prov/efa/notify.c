@@ -256,7 +256,7 @@ void kefa_ep_expedite(struct fid_ep *ep_fid)
  */
 int kefa_ep_cq_full(struct kefa_ep *ep, struct kefa_side *side)
 {
-	const struct kofi_cq *cq = side->base.cq;
+	const bool lonely = ep->split && side == &ep->tx && !ep->tells_tx;
 	int ret;
 
 	spin_lock_bh(&ep->lock);
@@ -264,15 +264,16 @@ int kefa_ep_cq_full(struct kefa_ep *ep, struct kefa_side *side)
 	if (!ret && ep->split && side == &ep->tx && side->nfree != side->base.size) {
 		ret = kefa_ep_again(ep, side, false);
 	} else if (!ret) {
-		/* The queue can't tell anybody to read what it has, but that for receives can. */
-		if (ep->split && side == &ep->tx && !ep->tells_tx && cq &&
-		    kofi_cq_has_entry(cq)) {
-			side->room = true;
-			kefa_ep_kick(ep);
-		}
+		side->wanted |= lonely;
 		ep->stats.again++;
 		ret = -EAGAIN;
 	}
+	/*
+	 * The queue can tell nobody to read what it has, or that others have freed entries. That
+	 * for receives can, but not at once: its handler may be the one that was refused.
+	 */
+	if (ret == -EAGAIN && lonely)
+		queue_delayed_work(kefa_wq, &ep->map_retry, msecs_to_jiffies(KEFA_MAP_RETRY_MS));
 	spin_unlock_bh(&ep->lock);
 	return ret;
 }

@@ -693,6 +693,27 @@ static void two_again(struct kunit *test)
 	two_close(test, &two);
 }
 
+/* An entry can be read, and nothing else will free one. */
+static void two_again_unread(struct kunit *test)
+{
+	struct efa_scene *scene = lazy_scene(test, 4);
+	struct fi_cq_data_entry entry;
+	struct lazy_two two = { };
+
+	two_open(test, scene, &two, 2);
+	KUNIT_EXPECT_EQ(test, two_send(scene, &two), 0);
+	lazy_done(two.qp);
+	flush_delayed_work(&to_kefa_ep(two.ep)->idle);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, two_send(scene, &two), 0);
+	atomic_set(&calls, 0);
+	KUNIT_EXPECT_EQ(test, two_send(scene, &two), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&calls)));
+	KUNIT_EXPECT_EQ(test, fi_cq_read(two.cq, &entry, 1), 1);
+	KUNIT_EXPECT_EQ(test, two_send(scene, &two), 0);
+	two_close(test, &two);
+}
+
 /* The same for a queue that is bound with FI_LAZY_COMPLETION, as nobody can be told there. */
 static void two_again_lazily(struct kunit *test)
 {
@@ -870,6 +891,7 @@ static struct kunit_case lazy_cases[] = {
 	KUNIT_CASE(two_of_many),
 	KUNIT_CASE(two_of_many_lazily),
 	KUNIT_CASE(two_again),
+	KUNIT_CASE(two_again_unread),
 	KUNIT_CASE(two_again_lazily),
 	KUNIT_CASE(two_registers),
 	KUNIT_CASE(lazy_close),

@@ -215,7 +215,7 @@ const u8 *kcm_mac_key(const struct kcm_session *s)
 
 struct kulp_fabric *scene_fabric_get(const struct kulp_role *role, const struct kulp_select *select)
 {
-	KUNIT_EXPECT_PTR_EQ(kunit_get_current_test(), role,
+	KUNIT_EXPECT_PTR_EQ(current->kunit_test, role,
 			    scene->d.options.checksum ? &kbc_role_sum : &kbc_role);
 	return &scene->fabric;
 }
