@@ -338,6 +338,8 @@ static void kefa_mr_leave(struct kefa_mr *mr)
 	kefa_dev_lock(dev);
 	mr->ep = NULL;
 	kefa_dev_unlock(dev);
+	/* The close may fail. */
+	mr->mr_fid.ops = &kofi_mr_no_ops;
 }
 
 static int kefa_mr_close(struct fid *fid)
