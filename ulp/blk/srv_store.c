@@ -8,6 +8,7 @@
  */
 #define pr_fmt(fmt) "kofiblk_srv: " fmt
 
+#include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/falloc.h>
 #include <linux/file.h>
@@ -224,14 +225,20 @@ static void kbs_store_submit(struct kbs_store_io *io, bool nowait)
 
 /*
  * The block layer splits what is longer than a request of the device, and doesn't do so without
- * waiting. Return: whether it is worth trying without.
+ * waiting. Some devices wait all the same, for others of which they are made: nbd for its peer, md
+ * before a write for the disks. Return: whether it is worth trying, and won't wait.
  */
 static bool kbs_store_may_try(const struct kbs_store_io *io)
 {
 	struct block_device *bdev = io->store->bdev;
+	struct request_queue *q;
 
-	return bdev && bdev_nowait(bdev) && io->nbvec == 1 &&
-	       io->bytes <= queue_max_bytes(bdev_get_queue(bdev));
+	if (!bdev || !bdev_nowait(bdev) || io->nbvec != 1)
+		return false;
+	q = bdev_get_queue(bdev);
+	if (q->tag_set ? q->tag_set->flags & BLK_MQ_F_BLOCKING : io->write)
+		return false;
+	return io->bytes <= queue_max_bytes(q);
 }
 
 /*
