@@ -79,8 +79,8 @@ struct kulp_role {
  * @owner: name of the only user of the kulp_fabric, or NULL for one that all others share. A peer
  *	can only reach memory of its own domain, so owners are protected from each other's peers
  * @polled: number of queues without a handler, for users that read them by kulp_poll(). There are
- *	fewer on a device or machine that hasn't as many completion queues or CPUs. The role must
- *	allow softirqs
+ *	fewer on a device or machine that hasn't as many completion queues or CPUs. The
+ *	role's functions and kulp_op.done mustn't sleep
  */
 struct kulp_select {
 	char		*prov;

@@ -313,6 +313,7 @@ static int request_init(struct kunit *test)
 	scene->kq.bvecs = kunit_kcalloc(test, BVECS, sizeof(*scene->kq.bvecs), GFP_KERNEL);
 	if (!scene->rq || !scene->data || !scene->kq.tags || !scene->kq.bvecs)
 		return -ENOMEM;
+	scene->rq->deadline = jiffies;
 	scene->info.tx_attr = &scene->tx;
 	scene->info.domain_attr = &scene->domain;
 	scene->tx.iov_limit = 2;

@@ -122,6 +122,13 @@ static void time_out(struct kunit *test)
 		scene->unread = reply;
 	}
 	scene->unread = NULL;
+	/* It was sent again meanwhile. */
+	begin(test, REQ_OP_READ | REQ_POLLED);
+	poll_cmd = sent(test);
+	scene->rq->deadline = jiffies + HZ;
+	KUNIT_EXPECT_EQ(test, kbc_timeout(scene->rq), BLK_EH_RESET_TIMER);
+	KUNIT_EXPECT_EQ(test, TIMEOUTS, 2UL);
+	kbc_requests_abort(&scene->d);
 }
 
 /* At a session's end, nobody polls for the end of the command's message but the thread. */

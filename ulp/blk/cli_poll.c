@@ -115,6 +115,9 @@ enum blk_eh_timer_return kbc_timeout(struct request *rq)
 	/* The request has been completed or requeued. The block layer keeps it until the return. */
 	if (blk_mq_rq_state(rq) != MQ_RQ_IN_FLIGHT)
 		return BLK_EH_DONE;
+	/* It has been sent again, for example because memory was short, with a time of its own. */
+	if (time_before(jiffies, READ_ONCE(rq->deadline)))
+		return BLK_EH_RESET_TIMER;
 	kbc_inc(d, timeouts);
 	kbc_fault(kbc_slot(rq));
 	/* The request may have been sent in an earlier session, which has ended already. */
