@@ -45,9 +45,11 @@ struct kulp_queue;
  *	see FI_LAZY_COMPLETION in fi_ep_bind()
  * @softirq: @received, @written, @drained and kulp_op.done don't sleep, so they may be called in
  *	softirq context or with softirqs off: see FI_CQ_SOFTIRQ
+ * @softirq_too: each vector has a second queue, for which that is so, if the device has enough of
+ *	them: kulp_fabric.nsoftirq
  * @received: handles a message. The queue reuses the buffer after the return. Process context
- *	unless @softirq, not concurrently for one queue unless that is polled; must not sleep for
- *	long
+ *	unless @softirq or @softirq_too, not concurrently for one queue unless that is polled; must
+ *	not sleep for long
  * @written: handles immediate data of an RDMA write for a user of the queue. The written data has
  *	arrived. Under RCU, and otherwise as @received. NULL: ignore such data
  * @drained: completions have been handled: called once for each batch of them, so that a user can
@@ -64,6 +66,7 @@ struct kulp_role {
 	bool		messages_only;
 	bool		writes;
 	bool		softirq;
+	bool		softirq_too;
 	bool		lazy;
 	void		(*received)(struct kulp_queue *q, void *buf, size_t len);
 	void		(*written)(void *user, u32 data);
@@ -104,9 +107,11 @@ struct kulp_select {
  * @parts: a message can have several packets, so that a receive ends with its sender
  * @owner: name of the only user, or NULL
  * @gone: nothing more can be posted. An int, as some architectures have no 8-bit xchg()
+ * @nvectors: number of interrupt vectors
+ * @nsoftirq: number of second queues, whose handlers are called in softirqs: 0 or @nvectors
  * @nqueues: number of @queues
  * @npolled: number of @queues that are polled, the last ones
- * @queues: one for each interrupt vector, and those that are polled
+ * @queues: one for each interrupt vector; then the second ones; and those that are polled
  * @polled: kulp_select.polled with which it was opened. Private to kofi_ulp, as all below
  * @fabric: the open fabric
  * @eq: tells of the device's removal
@@ -128,6 +133,8 @@ struct kulp_fabric {
 	bool			parts;
 	char			*owner;
 	int			gone;
+	u16			nvectors;
+	u16			nsoftirq;
 	u16			nqueues;
 	u16			npolled;
 	struct kulp_queue	*queues;

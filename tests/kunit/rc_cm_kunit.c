@@ -694,7 +694,53 @@ static void passive_used_qp(struct kunit *test)
 	nothing_left(test, 0, 0);
 }
 
+/*
+ * A connection has a queue of its vector: that for softirqs if there is one, and both its ib_cqs
+ * are polled there.
+ */
+static void queues_of_vectors(struct kunit *test)
+{
+	struct krc_queue *queues = kunit_kcalloc(test, 4, sizeof(*queues), GFP_KERNEL);
+	struct krc_cm *cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
+	struct ib_cq *cq = &scene->cq.ib, other = {};
+	struct ib_wc wc;
+
+	KUNIT_ASSERT_NOT_NULL(test, queues);
+	KUNIT_ASSERT_NOT_NULL(test, cm);
+	cm->net = &scene->net;
+	cm->qp = &scene->qp;
+	scene->net.queues = queues;
+	scene->net.nqueues = 4;
+	scene->fabric.nvectors = 2;
+	scene->fabric.nsoftirq = 2;
+	cq->comp_vector = 3;
+	/* A ULP that polls the queue itself. */
+	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[1]);
+	cq->poll_ctx = IB_POLL_SOFTIRQ;
+	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[1]);
+	cq->wc = &wc;
+	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[3]);
+	/* Without second queues. */
+	scene->fabric.nsoftirq = 0;
+	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[1]);
+	cq->comp_vector = 2;
+	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[0]);
+	scene->fabric.nsoftirq = 2;
+	cq->comp_vector = 3;
+	cq->poll_ctx = IB_POLL_WORKQUEUE;
+	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[1]);
+	cq->poll_ctx = IB_POLL_DIRECT;
+	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[1]);
+	cq->poll_ctx = IB_POLL_SOFTIRQ;
+	scene->qp.ib.send_cq = &other;
+	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[1]);
+	scene->qp.ib.send_cq = cq;
+	cq->comp_vector = 0;
+	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[2]);
+}
+
 static struct kunit_case cm_cases[] = {
+	KUNIT_CASE(queues_of_vectors),
 	KUNIT_CASE(active_ended_by_peer),
 	KUNIT_CASE(active_ended_by_ulp),
 	KUNIT_CASE(active_refused_by_ulp),

@@ -420,6 +420,7 @@ static void scene_net_init(struct kunit *test)
 	scene->fabric.info = scene->info;
 	scene->fabric.max_msg = 8928;
 	scene->fabric.queues = &scene->kulp;
+	scene->fabric.nvectors = 1;
 	scene->fabric.nqueues = 1;
 	scene->kulp.fabric = &scene->fabric;
 	scene->kulp.addrlen = 8;
@@ -451,6 +452,7 @@ static int cm_scene_init(struct kunit *test)
 	scene->inited = true;
 	scene->qp.ib.device = &link->ib;
 	scene->qp.ib.recv_cq = &scene->cq.ib;
+	scene->qp.ib.send_cq = &scene->cq.ib;
 	KUNIT_ASSERT_EQ(test, xa_alloc_irq(&link->qpns, &scene->qp.ib.qp_num, &scene->qp,
 					   XA_LIMIT(2, 9), GFP_KERNEL), 0);
 	return 0;

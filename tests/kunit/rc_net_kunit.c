@@ -276,6 +276,24 @@ static void net_grant(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->alloc.max_pages, (size_t)KRC_MR_PAGES);
 }
 
+/* Devices have second queues, for initiators, whose handlers need no worker, if they shall. */
+static void net_softirq(struct kunit *test)
+{
+	struct kulp_role role = krc_role;
+
+	KUNIT_EXPECT_FALSE(test, krc_softirq_initiators);
+	krc_role_limit(&role);
+	KUNIT_EXPECT_FALSE(test, role.softirq);
+	KUNIT_EXPECT_FALSE(test, role.softirq_too);
+	KUNIT_EXPECT_EQ(test, role.max_queues, krc_max_queues);
+	krc_softirq_initiators = true;
+	krc_role_limit(&role);
+	krc_softirq_initiators = false;
+	KUNIT_EXPECT_FALSE(test, role.softirq);
+	KUNIT_EXPECT_TRUE(test, role.softirq_too);
+	KUNIT_EXPECT_EQ(test, role.max_queues, krc_max_queues);
+}
+
 static int net_init(struct kunit *test)
 {
 	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
@@ -305,6 +323,7 @@ static struct kunit_case net_cases[] = {
 	KUNIT_CASE(net_register_late),
 	KUNIT_CASE(net_slots),
 	KUNIT_CASE(net_grant),
+	KUNIT_CASE(net_softirq),
 	{}
 };
 

@@ -3,7 +3,9 @@
  * Messages and writes of kofi_rc: datagrams that arrive in any order, the window, credits, and the
  * order of completions.
  */
+#include <linux/slab.h>
 #include <linux/string.h>
+#include "crew.h"
 #include "rc_scene.h"
 
 #define PIECES	5
@@ -532,6 +534,79 @@ static void posted_without_interrupts(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc->a.nsent, 1U);
 }
 
+/* The handler of a queue, in a softirq: a datagram arrives, and its send completes. */
+static struct {
+	struct tasklet_struct	soft;
+	struct rc_side		*from;
+	struct krc_buf		*buf;
+	u8			*copy;
+	size_t			len;
+} handler;
+
+static void handle(struct tasklet_struct *soft)
+{
+	krc_message(&handler.from->peer->q, handler.copy, handler.len);
+	krc_queue_run(&handler.from->peer->q);
+	rc_end(handler.from, handler.buf, 0);
+	krc_queue_run(&handler.from->q);
+}
+
+/* All datagrams arrive, in softirqs alone. */
+static void all_in_softirqs(struct kunit *test)
+{
+	while (rc->a.nsent || rc->b.nsent) {
+		handler.from = rc->a.nsent ? &rc->a : &rc->b;
+		handler.buf = rc_nth(handler.from, 0);
+		handler.len = handler.buf->head_len + handler.buf->piece_len;
+		handler.copy = kmalloc(handler.len, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, handler.copy);
+		memcpy(handler.copy, handler.buf->head, handler.buf->head_len);
+		if (handler.buf->piece_len)
+			memcpy(handler.copy + handler.buf->head_len, handler.buf->piece,
+			       handler.buf->piece_len);
+		kofi_in_softirq(&handler.soft, handle);
+		kfree(handler.copy);
+	}
+}
+
+/* Messages, a read, a write and the end of the region's validity, with handlers in softirqs. */
+static void seq_in_softirqs(struct kunit *test)
+{
+	u8 *from = rc->a.memory, *to = rc->b.memory;
+	const u32 len = 3 * PAGE_SIZE;
+	struct krc_mr *mr;
+
+	rc_connect(test);
+	mr = rc_mr(test, &rc->b, to, 8);
+	rc_recv(&rc->b, 1, to + 8 * PAGE_SIZE, 4096);
+	rc_reg(&rc->b, 2, mr, 0x5000, 8 * PAGE_SIZE,
+	       KRC_ACCESS_REMOTE_WRITE | KRC_ACCESS_REMOTE_READ | KRC_ACCESS_LOCAL_WRITE);
+	all_in_softirqs(test);
+	rc_write(&rc->a, 3, from, len, rc_key(mr), 0x5000);
+	rc_read(&rc->a, 4, from + 8 * PAGE_SIZE, len, rc_key(mr), 0x5000);
+	all_in_softirqs(test);
+	rc_send_inv(&rc->a, 5, from, 100, rc_key(mr));
+	all_in_softirqs(test);
+	KUNIT_EXPECT_EQ(test, memcmp(to, from, len), 0);
+	KUNIT_EXPECT_EQ(test, memcmp(from + 8 * PAGE_SIZE, from, len), 0);
+	KUNIT_EXPECT_EQ(test, memcmp(to + 8 * PAGE_SIZE, from, 100), 0);
+	RC_EXPECT(test, &rc->a, 0, 3, 0);
+	RC_EXPECT(test, &rc->a, 1, 4, 0);
+	RC_EXPECT(test, &rc->a, 2, 5, 0);
+	RC_EXPECT(test, &rc->b, 0, 2, 0);
+	RC_EXPECT(test, &rc->b, 1, 1, 0);
+	KUNIT_EXPECT_TRUE(test, rc->b.log[1].inv);
+	KUNIT_EXPECT_EQ(test, rc->a.stops + rc->b.stops, 0U);
+	/* An access that isn't allowed ends the connection, by a work item. */
+	rc_recv(&rc->b, 6, to + 8 * PAGE_SIZE, 4096);
+	all_in_softirqs(test);
+	rc_write(&rc->a, 7, from, len, rc_key(mr), 0x5000);
+	all_in_softirqs(test);
+	krc_wait_flushed(&rc->b.c);
+	KUNIT_EXPECT_EQ(test, rc->b.cause, KRC_BY_VIOLATION);
+	RC_EXPECT(test, &rc->b, 2, 6, -ECANCELED);
+}
+
 static struct kunit_case seq_cases[] = {
 	KUNIT_CASE(seq_orders),
 	KUNIT_CASE(seq_segments),
@@ -553,6 +628,7 @@ static struct kunit_case seq_cases[] = {
 	KUNIT_CASE(write_of_nothing),
 	KUNIT_CASE(queues_are_full),
 	KUNIT_CASE(posted_without_interrupts),
+	KUNIT_CASE(seq_in_softirqs),
 	{}
 };
 

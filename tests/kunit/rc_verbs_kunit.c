@@ -25,6 +25,7 @@ static struct scene {
 	unsigned int		calls;		/* of the handler */
 	unsigned int		depth;		/* of these, at the moment */
 	unsigned int		deepest;
+	unsigned int		soft_calls;	/* in softirq context */
 	bool			again;		/* the handler arms, and another CPU completes */
 	unsigned int		events;
 	bool			found;		/* a queue pair, by its number */
@@ -107,6 +108,7 @@ static void handler(struct ib_cq *ib, void *context)
 	scene->from_post |= READ_ONCE(scene->posting) == current;
 	scene->deepest = max(scene->deepest, ++scene->depth);
 	scene->calls++;
+	scene->soft_calls += !!in_serving_softirq();
 	if (scene->again) {
 		scene->again = false;
 		krc_req_notify_cq(ib, IB_CQ_NEXT_COMP);
@@ -267,6 +269,33 @@ static void handler_after_purge(struct kunit *test)
 	complete_one();
 	krc_cq_notify(&scene->cq);
 	KUNIT_EXPECT_EQ(test, scene->calls, 1U);
+}
+
+static void complete_softly(struct tasklet_struct *soft)
+{
+	complete_one();
+	krc_cq_notify(&scene->cq);
+}
+
+/* Datagrams arrive in softirqs, which call the handler, too. */
+static void handler_in_softirq(struct kunit *test)
+{
+	struct tasklet_struct soft;
+	unsigned int i;
+
+	make(test, 16);
+	for (i = 1; i <= 3; i++) {
+		krc_req_notify_cq(&scene->cq.ib, IB_CQ_NEXT_COMP);
+		kofi_in_softirq(&soft, complete_softly);
+		KUNIT_EXPECT_EQ(test, scene->calls, i);
+		KUNIT_EXPECT_EQ(test, scene->soft_calls, i);
+	}
+	/* It arms the queue, and another one comes. */
+	krc_req_notify_cq(&scene->cq.ib, IB_CQ_NEXT_COMP);
+	scene->again = true;
+	kofi_in_softirq(&soft, complete_softly);
+	KUNIT_EXPECT_EQ(test, scene->calls, 5U);
+	KUNIT_EXPECT_EQ(test, scene->deepest, 1U);
 }
 
 /* ULPs make queues that are smaller than what a flush completes. */
@@ -502,6 +531,7 @@ static struct kunit_case verbs_cases[] = {
 	KUNIT_CASE(handler_armed_late),
 	KUNIT_CASE(handler_not_for_old),
 	KUNIT_CASE(handler_after_purge),
+	KUNIT_CASE(handler_in_softirq),
 	KUNIT_CASE(flush_fits),
 	KUNIT_CASE(overrun),
 	KUNIT_CASE(purged),

@@ -638,27 +638,36 @@ static int kulp_bound_rnr(struct fid_ep *ep)
 	return ret == -ENOPROTOOPT || ret == -EOPNOTSUPP ? 0 : ret;
 }
 
-static int kulp_queue_open(struct kulp_fabric *f, struct kulp_queue *q, u16 index)
+static struct fi_cq_attr kulp_cq_attr(struct kulp_fabric *f, u16 index)
 {
+	struct kulp_queue *q = &f->queues[index];
+	u16 vector = index % f->nvectors;
 	struct fi_cq_attr attr = {
 		.size		= f->info->tx_attr->size +
 				  f->info->rx_attr->size + KULP_REGS,
 		.flags		= FI_AFFINITY,
 		.format		= FI_CQ_FORMAT_DATA,
-		.signaling_vector = cpumask_nth(index % num_online_cpus(), cpu_online_mask),
+		.signaling_vector = cpumask_nth(vector % num_online_cpus(), cpu_online_mask),
 	};
+
+	if (q->polled)
+		return attr;
+	attr.handler = kulp_cq_drain;
+	attr.handler_context = q;
+	if (f->role->softirq || index >= f->nvectors)
+		attr.flags |= FI_CQ_SOFTIRQ;
+	return attr;
+}
+
+static int kulp_queue_open(struct kulp_fabric *f, struct kulp_queue *q, u16 index)
+{
+	struct fi_cq_attr attr = kulp_cq_attr(f, index);
 	u64 bind = FI_TRANSMIT | FI_RECV;
 	int ret;
 
-	if (!q->polled) {
-		attr.handler = kulp_cq_drain;
-		attr.handler_context = q;
-		if (f->role->softirq)
-			attr.flags |= FI_CQ_SOFTIRQ;
-		/* One who polls finds the ends of messages at no cost. */
-		if (f->role->lazy)
-			bind |= FI_LAZY_COMPLETION;
-	}
+	/* One who polls finds the ends of messages at no cost. */
+	if (f->role->lazy && !q->polled)
+		bind |= FI_LAZY_COMPLETION;
 	ret = fi_cq_open(f->domain, &attr, &q->cq, NULL) ?:
 	      fi_endpoint(f->domain, f->info, &q->ep, NULL) ?:
 	      kulp_bound_rnr(q->ep) ?:
@@ -724,6 +733,19 @@ static void kulp_fabric_close(struct kulp_fabric *f)
 	kfree(f);
 }
 
+/* Second queues are as many as the first ones, and those that are polled take what is left. */
+static void kulp_count_queues(struct kulp_fabric *f, unsigned int polled)
+{
+	unsigned int room = max(f->info->domain_attr->cq_cnt, 1UL);
+	bool two = f->role->softirq_too && room > 1;
+
+	f->nvectors = min3(max_t(unsigned int, num_online_cpus(), f->role->min_queues),
+			   (unsigned int)f->role->max_queues, two ? room / 2 : room);
+	f->nsoftirq = two ? f->nvectors : 0;
+	f->polled = polled;
+	f->npolled = min3(polled, num_online_cpus(), room - f->nvectors - f->nsoftirq);
+}
+
 static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *select)
 {
 	const u64 caps = f->role->messages_only ? FI_MSG :
@@ -733,7 +755,7 @@ static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *sel
 		.handler_context	= f,
 	};
 	struct fi_av_attr av_attr = {};
-	unsigned int room, count, i;
+	unsigned int count, i;
 	int ret;
 
 	ret = kulp_fabric_choose(f, select, caps);
@@ -745,11 +767,8 @@ static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *sel
 	f->info->rx_attr->msg_order = 0;
 	f->can_imm = f->can_write &&
 		     f->info->domain_attr->cq_data_size >= sizeof(u32);
-	room = max(f->info->domain_attr->cq_cnt, 1UL);
-	count = min3(max_t(unsigned int, num_online_cpus(), f->role->min_queues),
-		     (unsigned int)f->role->max_queues, room);
-	f->polled = select->polled;
-	f->npolled = min3(select->polled, num_online_cpus(), room - count);
+	kulp_count_queues(f, select->polled);
+	count = f->nvectors + f->nsoftirq;
 	f->queues = kcalloc(count + f->npolled, sizeof(*f->queues), GFP_KERNEL);
 	if (!f->queues)
 		return -ENOMEM;
@@ -761,7 +780,7 @@ static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *sel
 		kulp_queue_init(f, i);
 		f->nqueues++;
 		f->queues[i].polled = i >= count;
-		ret = kulp_queue_open(f, &f->queues[i], i % count);
+		ret = kulp_queue_open(f, &f->queues[i], i);
 	}
 	if (ret)
 		return ret;
@@ -796,9 +815,10 @@ static struct kulp_fabric *kulp_fabric_new(const struct kulp_role *role,
 		kulp_fabric_close(f);
 		return ERR_PTR(kulp_errno(ret));
 	}
-	pr_info("%s uses %s of %s, %u queues, %u of them polled%s%s\n", role->name,
+	pr_info("%s uses %s of %s, %u queues, %u of them polled%s%s%s\n", role->name,
 		f->info->domain_attr->name, f->info->fabric_attr->name,
 		f->nqueues, f->npolled,
+		f->nsoftirq ? ", with second ones for softirqs" : "",
 		f->can_write || role->messages_only ? "" : ", without RDMA write",
 		f->owner ? ", in a domain of its own" : "");
 	mutex_lock(&kulp_fabrics_lock);

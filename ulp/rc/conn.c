@@ -57,7 +57,7 @@ static struct krc_conn *krc_dirty_take(struct krc_queue *q)
  * krc_queue_run() - run the connections of a queue to which something has happened
  * @q: the queue
  *
- * Context: Process.
+ * Context: Process or softirq, without locks of the ULP.
  */
 void krc_queue_run(struct krc_queue *q)
 {

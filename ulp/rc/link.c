@@ -40,11 +40,13 @@ MODULE_PARM_DESC(secret, "secret in hexadecimal digits, the same on all peers (d
 module_param_named(datagram, krc_datagram, uint, 0444);
 MODULE_PARM_DESC(datagram, "bytes of a datagram (default: 4608)");
 module_param_named(max_queues, krc_max_queues, uint, 0444);
-MODULE_PARM_DESC(max_queues, "most endpoints of a link (default: 8)");
+MODULE_PARM_DESC(max_queues, "most endpoints of a link, but for those of softirq_initiators (default: 8)");
 module_param_named(rma, krc_rma, bool, 0444);
 MODULE_PARM_DESC(rma, "have devices write data, if they can (default: Y)");
 module_param_named(rma_min, krc_rma_min, uint, 0444);
 MODULE_PARM_DESC(rma_min, "least bytes of a region to which the peer's device may write (default: 8192)");
+module_param_named(softirq_initiators, krc_softirq_initiators, bool, 0444);
+MODULE_PARM_DESC(softirq_initiators, "serve connections of initiators in softirqs, by a second endpoint for each CPU (default: N)");
 static unsigned int revoke_s = 30;
 module_param(revoke_s, uint, 0444);
 MODULE_PARM_DESC(revoke_s, "seconds after which an operation that doesn't end fails the device (default: 30)");
@@ -310,7 +312,7 @@ static int krc_link_setup(struct krc_link *link, const char *name)
 			       netdev->name, netdev->name);
 		return PTR_ERR(net) == -ENODATA ? -ENODEV : PTR_ERR(net);
 	}
-	link->ib.num_comp_vectors = net->nqueues;
+	link->ib.num_comp_vectors = net->fabric->nvectors;
 	link->up = true;
 	spin_lock(&link->lock);
 	link->net = net;

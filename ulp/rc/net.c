@@ -13,6 +13,7 @@
 unsigned int krc_datagram = 4608;
 unsigned int krc_max_queues = 8;
 bool krc_rma = true;
+bool krc_softirq_initiators;
 char *krc_fabric = "efa-direct";
 
 static void krc_received(struct kulp_queue *kq, void *buf, size_t len)
@@ -44,6 +45,18 @@ static struct kulp_role krc_role __ro_after_init = {
 	.gone		= krc_fabric_gone,
 };
 
+/*
+ * The engine works in any context but hard IRQ. Initiators complete requests in softirqs. Targets
+ * have ib_core wake a worker, which costs nothing more if the caller is a worker, too.
+ */
+static void krc_role_limit(struct kulp_role *role)
+{
+	role->recv_len = krc_datagram;
+	role->max_queues = krc_max_queues;
+	role->writes = krc_rma;
+	role->softirq_too = krc_softirq_initiators;
+}
+
 /**
  * krc_net_setup() - set the limits of devices
  *
@@ -51,9 +64,7 @@ static struct kulp_role krc_role __ro_after_init = {
  */
 void __init krc_net_setup(void)
 {
-	krc_role.recv_len = krc_datagram;
-	krc_role.max_queues = krc_max_queues;
-	krc_role.writes = krc_rma;
+	krc_role_limit(&krc_role);
 }
 
 static void krc_bvec_set(struct bio_vec *bvec, void *mem, u32 len)

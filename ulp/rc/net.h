@@ -41,6 +41,7 @@ extern unsigned int krc_datagram;
 extern unsigned int krc_max_queues;
 extern char *krc_fabric;
 extern bool krc_rma;
+extern bool krc_softirq_initiators;
 
 /* link.c */
 

@@ -322,7 +322,7 @@ static int krc_take(struct krc_conn *c, const struct krc_dgram *d)
  * @buf: the datagram
  * @len: its length
  *
- * Context: Process. Never concurrently for one queue.
+ * Context: Process or softirq. Never concurrently for one queue.
  */
 void krc_message(struct krc_queue *q, const void *buf, size_t len)
 {

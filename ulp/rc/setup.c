@@ -345,10 +345,25 @@ void krc_up_flushed(struct krc_conn *c)
 
 /* --- opening --- */
 
-/* Completions come on the CPU of the queue, which the ULP has chosen by its completion queue. */
+/* Return: whether ib_core polls a completion queue in softirqs. It has @wc for those it polls. */
+static bool krc_cq_is_soft(const struct ib_cq *cq)
+{
+	return cq->wc && cq->poll_ctx == IB_POLL_SOFTIRQ;
+}
+
+/*
+ * Completions come on the CPU of the queue, which the ULP has chosen by its completion queue; and
+ * in softirqs, if they are polled there and the device has queues for that.
+ */
 struct krc_queue *krc_cm_queue(const struct krc_cm *cm)
 {
-	return &cm->net->queues[cm->qp->ib.recv_cq->comp_vector % cm->net->nqueues];
+	const struct kulp_fabric *f = cm->net->fabric;
+	const struct ib_qp *qp = &cm->qp->ib;
+	u32 i = qp->recv_cq->comp_vector % f->nvectors;
+
+	if (f->nsoftirq && krc_cq_is_soft(qp->recv_cq) && krc_cq_is_soft(qp->send_cq))
+		i += f->nvectors;
+	return &cm->net->queues[i];
 }
 
 struct kcm_addrs krc_cm_addrs(const struct krc_queue *q)

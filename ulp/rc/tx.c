@@ -792,7 +792,7 @@ void krc_run_turns(struct krc_conn *c)
  * krc_run() - do all that can be done for a connection
  * @c: the connection, with a reference of the caller's
  *
- * Context: Process, without locks of the ULP.
+ * Context: Process or softirq, without locks of the ULP.
  */
 void krc_run(struct krc_conn *c)
 {

@@ -129,8 +129,8 @@ static bool krc_cq_due(const struct krc_cq *cq)
 }
 
 /*
- * Call the ULP's handler, never concurrently for one queue. It may schedule a softirq, which runs
- * when softirqs are enabled again.
+ * Call the ULP's handler, in process or softirq context, never concurrently for one queue. It may
+ * schedule a softirq, which runs when softirqs are enabled again, or when this one is over.
  */
 static void krc_cq_notify(struct krc_cq *cq)
 {
@@ -243,7 +243,7 @@ void krc_up_received(struct krc_conn *c, const struct krc_rwr *r, int err)
  * krc_up_notify() - call the handlers of a connection's completion queues
  * @c: the connection, with a reference of the caller's
  *
- * Context: Process, without locks of the ULP.
+ * Context: Process or softirq, without locks of the ULP.
  */
 void krc_up_notify(struct krc_conn *c)
 {
