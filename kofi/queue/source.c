@@ -39,7 +39,8 @@ static bool kofi_cq_walk(struct kofi_cq *cq, bool last, struct kofi_cq_reader *r
  * @src_addr: the reader's buffer for senders, or NULL
  *
  * A function of its own, so that other readers don't pay for it. In softirq context it polls only
- * the shared source: endpoints report completions to such a reader by events.
+ * the shared source: endpoints report completions to such a reader by events, and those of sends
+ * that nobody waits for a little later.
  *
  * Context: Process or softirq context.
  * Return: number of completions that the reader was given.
