@@ -371,6 +371,16 @@ static void bdev_tries(struct kunit *test)
 	io.bytes = SZ_8K;
 	io.nbvec = 2;
 	KUNIT_EXPECT_FALSE(test, kbs_store_may_try(&io));
+	io.nbvec = 1;
+	KUNIT_EXPECT_TRUE(test, kbs_store_may_try(&io));
+	/* A device without requests may wait for others before it writes. */
+	io.write = true;
+	KUNIT_EXPECT_FALSE(test, kbs_store_may_try(&io));
+	q->tag_set = kunit_kzalloc(test, sizeof(*q->tag_set), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, q->tag_set);
+	KUNIT_EXPECT_TRUE(test, kbs_store_may_try(&io));
+	q->tag_set->flags = BLK_MQ_F_BLOCKING;
+	KUNIT_EXPECT_FALSE(test, kbs_store_may_try(&io));
 }
 
 /* --- the scene --- */
