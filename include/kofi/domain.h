@@ -200,8 +200,8 @@ struct fi_mr_attr {
  *	Without it the provider keeps the device's region for others, and a key is valid again after
  *	16 registrations. If the device refuses, so that peers may still reach memory that was
  *	registered, the first fi_close() returns -EIO and leaves the region open; the next one
- *	closes it. In between, the ULP waits until the device was reset, and a region with @ep
- *	takes no other calls
+ *	closes it. In between, the ULP waits until the device was reset, and the region takes no
+ *	other calls
  */
 struct fi_mr_alloc_attr {
 	size_t		max_pages;

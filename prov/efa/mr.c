@@ -338,8 +338,6 @@ static void kefa_mr_leave(struct kefa_mr *mr)
 	kefa_dev_lock(dev);
 	mr->ep = NULL;
 	kefa_dev_unlock(dev);
-	/* The close may fail. */
-	mr->mr_fid.ops = &kofi_mr_no_ops;
 }
 
 static int kefa_mr_close(struct fid *fid)
@@ -357,8 +355,11 @@ static int kefa_mr_close(struct fid *fid)
 	if (!tell)
 		kefa_mr_release(mr);
 	kefa_dev_unlock(dev);
-	if (tell)
+	if (tell) {
+		/* It has left its endpoint, or gets no region of the device any more. */
+		mr->mr_fid.ops = &kofi_mr_no_ops;
 		return -EIO;
+	}
 	kefa_mr_uncount(mr->dom);
 	kefa_mr_free(mr);
 	return 0;

@@ -63,7 +63,7 @@ enum kefa_mr_report {
  * @mr_fid: the object
  * @dom: domain of the region
  * @ep: endpoint that issues the region's requests, or NULL for the domain; changed by the
- *	endpoint's close, under kefa_dev.lock
+ *	region's close, under kefa_dev.lock
  * @list: in @dom->mrs; under kefa_dev.lock
  * @wanting: in kefa_mrq.wanting; under kefa_mrq.lock
  * @cq: completion queue of registrations, for regions of fi_mr_alloc()

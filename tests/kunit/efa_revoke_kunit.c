@@ -217,8 +217,8 @@ static void closes_at_last(struct kunit *test, struct revoked *r)
 	KUNIT_EXPECT_EQ(test, fi_close(&r->mr->fid), -EIO);
 	KUNIT_EXPECT_EQ(test, page_ref_count(r->page), 2);
 	KUNIT_EXPECT_EQ(test, atomic_read(&efa_dom(r->scene)->nopen), 1);
-	if (by_ep)
-		KUNIT_EXPECT_EQ(test, post_inval(r, 3), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, post_reg(r, 3), -EOPNOTSUPP);
+	KUNIT_EXPECT_EQ(test, post_inval(r, 3), -EOPNOTSUPP);
 	r->scene->fake->status = 0;
 	r->scene->fake->refuse = 0;
 	KUNIT_EXPECT_EQ(test, fi_close(&r->mr->fid), 0);
