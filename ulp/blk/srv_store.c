@@ -225,8 +225,8 @@ static void kbs_store_submit(struct kbs_store_io *io, bool nowait)
 
 /*
  * The block layer splits what is longer than a request of the device, and doesn't do so without
- * waiting. Some devices wait all the same, for others of which they are made: nbd for its peer, md
- * before a write for the disks. Return: whether it is worth trying, and won't wait.
+ * waiting. Some devices wait all the same: nbd for its peer, and what is made of other devices may
+ * wait as these do. Return: whether it is worth trying, and won't wait.
  */
 static bool kbs_store_may_try(const struct kbs_store_io *io)
 {
@@ -236,7 +236,7 @@ static bool kbs_store_may_try(const struct kbs_store_io *io)
 	if (!bdev || !bdev_nowait(bdev) || io->nbvec != 1)
 		return false;
 	q = bdev_get_queue(bdev);
-	if (q->tag_set ? q->tag_set->flags & BLK_MQ_F_BLOCKING : io->write)
+	if (!q->tag_set || q->tag_set->flags & BLK_MQ_F_BLOCKING)
 		return false;
 	return io->bytes <= queue_max_bytes(q);
 }
