@@ -76,7 +76,7 @@ enum kefa_quiet {
  * @nfree: number of free slots; under kefa_ep.lock
  * @quiet: enum kefa_quiet of plain calls; under kefa_ep.lock
  * @unflagged: enum kefa_quiet of messages without FI_COMPLETION, since the endpoint was enabled
- * @counted: operations that ended are counted one by one, for counters or in kefa_ep.nawaited;
+ * @counted: operations that ended are counted one by one, for counters or with kefa_ep.split;
  *	since the endpoint was enabled
  * @notify: completions were written and the reader hasn't been notified; under
  *	kefa_ep.lock
@@ -257,7 +257,7 @@ struct kefa_ep_kind {
  *	that nobody waits for
  * @had_qp: @hq must be destroyed
  * @tx_armed: with @split, the next completion of a send raises an event, or one has been raised and
- *	nobody has polled since
+ *	the worker, @idle or a reader that was woken is going to poll and arm
  * @tx_late: with @split, sends are outstanding for long, so their next completion should raise an
  *	event
  * @tx_epoch: with @split, changes when the ULP begins to wait for outstanding sends: fi_expedite()

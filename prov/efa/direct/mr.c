@@ -270,10 +270,8 @@ void kefa_direct_mr_succeeded(struct kefa_ep *ep, struct kefa_op *op)
 		__kefa_mr_go(mr, KEFA_MR_IDLE);
 	}
 	kefa_direct_mr_ended(ep, mr);
-	if (unlikely(ep->split)) {
-		ep->nawaited -= kefa_op_awaited(op);
-		kefa_op_unhurry(ep, op);
-	}
+	if (unlikely(ep->split))
+		kefa_direct_tx_ended(ep, op);
 	op->mr = NULL;
 	op->has_mr = false;
 	op->more = false;

@@ -234,10 +234,8 @@ static void kefa_op_finish(struct kefa_ep *ep, struct kefa_op *op)
 		kefa_op_write_cq(op, side->base.cq);
 		side->notify |= op->err || op->quiet != KEFA_QUIET;
 	}
-	if (unlikely(ep->split) && side == &ep->tx) {
-		ep->nawaited -= kefa_op_awaited(op);
-		kefa_op_unhurry(ep, op);
-	}
+	if (unlikely(ep->split) && side == &ep->tx)
+		kefa_direct_tx_ended(ep, op);
 	if (!op->has_mr)
 		kofi_side_count(&side->base, op->flags, op->len, op->err);
 	kefa_op_clear(op);

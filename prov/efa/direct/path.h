@@ -220,6 +220,19 @@ static inline void kefa_direct_tx_posted(struct kefa_ep *ep, struct kefa_op *op)
 }
 
 /**
+ * kefa_direct_tx_ended() - undo kefa_direct_tx_posted()
+ * @ep: the endpoint, with kefa_ep.split
+ * @op: the operation, not yet cleared
+ *
+ * Context: Process or softirq context, under kefa_ep.lock.
+ */
+static inline void kefa_direct_tx_ended(struct kefa_ep *ep, const struct kefa_op *op)
+{
+	ep->nawaited -= kefa_op_awaited(op);
+	kefa_op_unhurry(ep, op);
+}
+
+/**
  * kefa_direct_tx_head() - initialize the head of a send, read or write, and count it
  * @ep: the endpoint
  * @op: slot of the first work request

@@ -17,7 +17,8 @@
  * If nobody waits for all sends (kefa_ep.split), they have a completion queue of their own, which
  * is polled before that of receives, as a reply mostly comes after the end of its send. While
  * operations of the sending side are outstanding, it is
- * - armed, if somebody waits for one of them or for room;
+ * - armed, if somebody waits for one of them or for room, has called fi_expedite(), or one must be
+ *   posted again;
  * - or kefa_ep.idle is queued, and makes the worker poll and arm it;
  * - or the worker is queued or runs, or a reader that was woken is about to poll.
  */
@@ -175,10 +176,8 @@ static noinline void kefa_side_count_ended(struct kefa_ep *ep, struct kefa_side 
 			continue;
 		if (side->base.counted)
 			kofi_side_count(&side->base, op->flags, op->len, op->err);
-		if (ep->split && side == &ep->tx) {
-			ep->nawaited -= kefa_op_awaited(op);
-			kefa_op_unhurry(ep, op);
-		}
+		if (ep->split && side == &ep->tx)
+			kefa_direct_tx_ended(ep, op);
 		if (unlikely(to_kefa_direct(ep)->nrnr))
 			kefa_rnr_ended(ep, op);
 	}
@@ -478,7 +477,7 @@ static noinline bool kefa_direct_arm_tx(struct kefa_ep *ep)
 	ep->tx_late = false;
 	ep->tx_armed = false;
 	if (ep->tx.nfree == ep->tx.base.size) {
-		ep->tx_hurry = 0;
+		WARN_ON_ONCE(ep->tx_hurry || ep->nawaited || direct->nrnr);
 		ep->tx_hurry_more = false;
 		return false;
 	}
