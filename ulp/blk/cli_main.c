@@ -53,26 +53,19 @@ static void kbc_gone(struct kulp_fabric *f)
 	mutex_unlock(&kbc_disks_lock);
 }
 
-const struct kulp_role kbc_role = {
-	.name		= "kofiblk",
-	.recv_len	= KOFIBLK_REPLY_MAX(KOFIBLK_INLINE_READ_MAX),
-	.max_queues	= KOFIBLK_QUEUES_MAX,
-	.softirq	= true,
-	.lazy		= true,
-	.received	= kbc_received,
-	.written	= kbc_written,
-	.gone		= kbc_gone,
-};
+#define KBC_ROLE(in_softirqs) {								\
+	.name		= "kofiblk",							\
+	.recv_len	= KOFIBLK_REPLY_MAX(KOFIBLK_INLINE_READ_MAX),			\
+	.max_queues	= KOFIBLK_QUEUES_MAX,						\
+	.softirq	= in_softirqs,							\
+	.lazy		= true,								\
+	.received	= kbc_received,							\
+	.written	= kbc_written,							\
+	.gone		= kbc_gone,							\
+}
 
-const struct kulp_role kbc_role_sum = {
-	.name		= "kofiblk",
-	.recv_len	= KOFIBLK_REPLY_MAX(KOFIBLK_INLINE_READ_MAX),
-	.max_queues	= KOFIBLK_QUEUES_MAX,
-	.lazy		= true,
-	.received	= kbc_received,
-	.written	= kbc_written,
-	.gone		= kbc_gone,
-};
+const struct kulp_role kbc_role = KBC_ROLE(true);
+const struct kulp_role kbc_role_sum = KBC_ROLE(false);
 
 /* --- a disk --- */
 
