@@ -192,7 +192,8 @@ struct fi_mr_attr {
  * @cq: completion queue of the region's registrations and invalidations
  * @ep: endpoint that issues the region's requests, or NULL for the domain, whose regions all
  *	share one queue of the device. The endpoint's sends must complete in @cq as well.
- *	Registrations take room as sends do, and the endpoint can't be closed before the region.
+ *	Registrations take room as sends do, which a provider may keep a part of for them, and the
+ *	endpoint can't be closed before the region.
  *	A provider may ignore @ep
  * @flags: FI_RETIRE to have fi_close() see to it that the region's keys don't come back with the
  *	next regions, for a ULP that can't tell that peers have finished with them; or 0. Over EFA

@@ -43,6 +43,7 @@ struct seq_file;
 enum {
 	/* Maximum work requests that wait for one doorbell, and parts of one RMA. */
 	KEFA_HELD_MAX		= 16,
+	KEFA_KEPT_MAX		= 16,	/* maximum of kefa_side.kept */
 	/* Maximum receives that wait for one doorbell. */
 	KEFA_RECVS_MAX		= 16,
 	/* Copy buffers of an endpoint, for injects and data that the device can't gather. */
@@ -74,6 +75,8 @@ enum kefa_quiet {
  * @base: the core's part; its size is the number of slots. Its op_flags change under
  *	kefa_ep.lock
  * @nfree: number of free slots; under kefa_ep.lock
+ * @kept: number of slots that only registrations and invalidations may take, so that dead peers
+ *	can't hold all; 0 without regions of the endpoint. Under kefa_ep.lock
  * @quiet: enum kefa_quiet of plain calls; under kefa_ep.lock
  * @unflagged: enum kefa_quiet of messages without FI_COMPLETION, since the endpoint was enabled
  * @counted: operations that ended are counted one by one, for counters or with kefa_ep.split;
@@ -87,6 +90,7 @@ enum kefa_quiet {
 struct kefa_side {
 	struct kofi_side	base;
 	u32			nfree;
+	u32			kept;
 	u8			quiet;
 	u8			unflagged;
 	bool			counted;

@@ -205,6 +205,20 @@ static void kefa_mr_keep(struct kefa_mr *mr, int refused)
 				     lost);
 }
 
+/*
+ * Keep slots of an endpoint for its regions. Sends, reads and writes to dead peers may hold all
+ * others until the device gives them up. A transfer of many pieces still finds room.
+ */
+static void kefa_mr_keep_slots(struct kefa_ep *ep)
+{
+	u32 size = ep->tx.base.size;
+
+	spin_lock_bh(&ep->lock);
+	if (size >= 2 * KEFA_HELD_MAX)
+		WRITE_ONCE(ep->tx.kept, min_t(u32, size / 8, KEFA_KEPT_MAX));
+	spin_unlock_bh(&ep->lock);
+}
+
 /* Get a region of the device for an object of fi_mr_alloc() that lost its own. */
 static int kefa_mr_refill(struct kefa_mr *mr)
 {
@@ -749,6 +763,8 @@ int kefa_mr_alloc(struct fid_domain *domain,
 	ret = kefa_mr_ends_alloc(new) ?: kefa_mr_attach(new);
 	if (ret)
 		goto err_free;
+	if (ep)
+		kefa_mr_keep_slots(ep);
 	*mr = &new->mr_fid;
 	return 0;
 

@@ -324,6 +324,64 @@ static void no_slot(struct kunit *test)
 	expect_closed(test, scene, mr);
 }
 
+/* Messages and transfers to dead peers leave slots, so that regions can be invalidated. */
+static void slots_kept(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .tx_size = 64 });
+	struct fid_mr *mr[9];
+	int i;
+
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->tx.kept, 0U);
+	for (i = 0; i < 9; i++)
+		mr[i] = alloc(test, scene);
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->tx.kept, 8U);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr[0], 99, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 99);
+	for (i = 0; i < 56; i++)
+		KUNIT_ASSERT_EQ(test, i & 1 ? efa_send(scene, 8, i) : efa_write(scene, 64, i), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 8, 56), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, efa_write(scene, 64, 56), -EAGAIN);
+	KUNIT_EXPECT_TRUE(test, efa_ep(scene)->tx.wanted);
+	KUNIT_EXPECT_EQ(test, post_inval(mr[0], 99, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 99);
+	/* None of the sends has ended. */
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 8, 56), -EAGAIN);
+	scene->fake->manual_mr = true;
+	for (i = 0; i < 8; i++)
+		KUNIT_EXPECT_EQ(test, post_reg(scene, mr[i], 100 + i, FI_COMPLETION), 0);
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr[8], 108, FI_COMPLETION), -EAGAIN);
+	for (i = 0; i < 8; i++) {
+		efake_wr_done(efake_sent(scene->qp, 56), 0);
+		efa_expect_done(test, scene, 100 + i);
+	}
+	KUNIT_EXPECT_EQ(test, efa_write(scene, 64, 56), -EAGAIN);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 0);
+	KUNIT_EXPECT_FALSE(test, efa_ep(scene)->tx.wanted);
+	KUNIT_EXPECT_EQ(test, efa_write(scene, 64, 0), 0);
+	while (scene->qp->nsent)
+		efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, efa_drain(scene), 56);
+	for (i = 0; i < 9; i++)
+		expect_closed(test, scene, mr[i]);
+}
+
+/* A region can be closed while the endpoint has other operations. */
+static void closed_amid_sends(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct fid_mr *mr = alloc(test, scene);
+
+	KUNIT_EXPECT_EQ(test, post_reg(scene, mr, 1, FI_COMPLETION), 0);
+	efa_expect_done(test, scene, 1);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 2), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&mr->fid), 0);
+	efake_wr_done(efake_sent(scene->qp, 0), 0);
+	efa_expect_done(test, scene, 2);
+	efa_expect_nothing(test, scene);
+}
+
 static void no_dma_space(struct kunit *test)
 {
 	struct efa_scene *scene = efa_scene_new(test, NULL);
@@ -627,6 +685,8 @@ static struct kunit_case mr_ep_cases[] = {
 	KUNIT_CASE(declined),
 	KUNIT_CASE(end_together),
 	KUNIT_CASE(no_slot),
+	KUNIT_CASE(slots_kept),
+	KUNIT_CASE(closed_amid_sends),
 	KUNIT_CASE(no_dma_space),
 	KUNIT_CASE(not_posted),
 	KUNIT_CASE(no_receiver),

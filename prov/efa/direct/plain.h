@@ -167,7 +167,7 @@ static __always_inline bool kefa_plain_try(struct kefa_ep *ep,
 {
 	struct kefa_peer *peer;
 
-	if (!kefa_plain_ok(ep, p) || !ep->tx.nfree ||
+	if (!kefa_plain_ok(ep, p) || ep->tx.nfree <= ep->tx.kept ||
 	    (ep->nheld && (simple || !kefa_ep_holds(ep))))
 		return false;
 	peer = kefa_av_peer(ep->av, p->addr);

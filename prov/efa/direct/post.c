@@ -93,7 +93,7 @@ static bool kefa_direct_has_again(struct kefa_ep *ep, const struct kefa_side *si
 	lockdep_assert_held(&ep->lock);
 	switch (what) {
 	case KEFA_SHORT_SLOT:
-		return side->nfree;
+		return side->nfree > side->kept;
 	case KEFA_SHORT_COPY:
 		return kefa_copy_ready(ep);
 	case KEFA_SHORT_REST:
@@ -295,7 +295,7 @@ static int kefa_direct_tx_queue(struct kefa_ep *ep, struct kefa_transfer *tx)
 	ret = kefa_not_enabled(ep);
 	if (ret)
 		return ret;
-	if (ep->tx.nfree < parts)
+	if (ep->tx.nfree < parts + ep->tx.kept)
 		return kefa_ep_again(ep, &ep->tx, false);
 	if (tx->more && list_empty(&to_kefa_direct(ep)->rests_free))
 		return kefa_ep_again(ep, &ep->tx, false);
@@ -342,7 +342,7 @@ static __always_inline int kefa_direct_post(struct kefa_ep *ep, struct kefa_side
 {
 	int ret;
 
-	if (!READ_ONCE(side->nfree))
+	if (READ_ONCE(side->nfree) <= READ_ONCE(side->kept))
 		return kefa_direct_again(ep, side, KEFA_SHORT_SLOT);
 	if (kofi_side_reserve(&side->base))
 		return kefa_ep_cq_full(ep, side);

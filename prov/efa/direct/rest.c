@@ -70,7 +70,7 @@ static struct kefa_op *kefa_rest_slot(struct kefa_ep *ep, struct kefa_op *head)
 		head->parts++;
 		return head;
 	}
-	return ep->tx.nfree ? kefa_op_take(ep, &ep->tx, head) : NULL;
+	return ep->tx.nfree > ep->tx.kept ? kefa_op_take(ep, &ep->tx, head) : NULL;
 }
 
 static void kefa_rest_post(struct kefa_ep *ep, struct kefa_rest *rest,
@@ -116,7 +116,7 @@ static int kefa_rest_next(struct kefa_ep *ep, struct kefa_rest *rest)
 	last = run.len == iov_iter_count(&rest->iter);
 	if (last && rest->has_data && head->parts > 1)
 		return -EBUSY;
-	if (head->state != KEFA_OP_PARTS && !ep->tx.nfree)
+	if (head->state != KEFA_OP_PARTS && ep->tx.nfree <= ep->tx.kept)
 		return -EBUSY;
 	ret = kefa_map(ep, &run, 1, &seg, head->flags & FI_WRITE ? DMA_TO_DEVICE :
 								   DMA_FROM_DEVICE);
