@@ -254,6 +254,23 @@ struct kulp_queue {
 };
 
 /**
+ * kulp_queue_mr_ep() - choose what issues the registrations of a queue's regions
+ * @q: the queue
+ *
+ * A domain has one queue of the device for the registrations of all endpoints, with one lock and
+ * one interrupt vector. So on a device with several queues each endpoint registers its queue's
+ * memory, and its reader finds the ends of registrations with all others. With a single queue
+ * nothing contends, and the domain's queue takes fewer interrupts, because it doesn't share them
+ * with the ends of sends.
+ * Context: Any.
+ * Return: fi_mr_alloc_attr.ep.
+ */
+static inline struct fid_ep *kulp_queue_mr_ep(const struct kulp_queue *q)
+{
+	return q->fabric->nqueues > 1 ? q->ep : NULL;
+}
+
+/**
  * kulp_fabric_get() - get a device for a role, and open it if necessary
  * @role: the role; roles don't share kulp_fabrics
  * @select: selects the device

@@ -302,8 +302,11 @@ static void queues_are_apart(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sizeof(struct kbs_squeue) % SMP_CACHE_BYTES, 0UL);
 }
 
-/* The device doesn't invalidate the region of data that the client has fetched. */
-static void device_keeps_region(struct kunit *test)
+/*
+ * The device doesn't invalidate the region of data that the client has fetched, or its endpoint is
+ * closed meanwhile.
+ */
+static void region_kept(struct kunit *test, int err)
 {
 	struct kbs_req *req = &scene->sqs[0].reqs[0];
 	struct fid_mr mr = { .key = 77 };
@@ -320,7 +323,7 @@ static void device_keeps_region(struct kunit *test)
 	kbs_session_abort(&scene->s);
 	op = take_op(test);
 	KUNIT_EXPECT_EQ(test, op->lane, KULP_LANE_INVAL);
-	op->done(&scene->queue, op, -EIO, 0);
+	op->done(&scene->queue, op, err, 0);
 	settle();
 	KUNIT_EXPECT_EQ(test, load().in_flight, 0U);
 	KUNIT_EXPECT_TRUE(test, scene->s.exposed);
@@ -328,6 +331,16 @@ static void device_keeps_region(struct kunit *test)
 	KUNIT_EXPECT_NOT_NULL(test, req->bvec);
 	/* There is no real region to close. */
 	req->mr = NULL;
+}
+
+static void device_keeps_region(struct kunit *test)
+{
+	region_kept(test, -EIO);
+}
+
+static void device_is_closed(struct kunit *test)
+{
+	region_kept(test, -ECANCELED);
 }
 
 static struct kunit_case cases[] = {
@@ -339,6 +352,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(immediate_data_runs_out),
 	KUNIT_CASE(queues_are_apart),
 	KUNIT_CASE(device_keeps_region),
+	KUNIT_CASE(device_is_closed),
 	{}
 };
 

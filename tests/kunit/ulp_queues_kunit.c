@@ -94,6 +94,20 @@ static void queues_in_softirqs(struct kunit *test)
 	queue_is(test, 4, 0, 0);
 }
 
+/* Only endpoints that would share the domain's queue with others register memory themselves. */
+static void queues_register(struct kunit *test)
+{
+	struct kulp_queue *q = &scene->queues[1];
+	struct fid_ep ep;
+
+	q->fabric = &scene->fabric;
+	q->ep = &ep;
+	scene->fabric.nqueues = 2;
+	KUNIT_EXPECT_PTR_EQ(test, kulp_queue_mr_ep(q), &ep);
+	scene->fabric.nqueues = 1;
+	KUNIT_EXPECT_NULL(test, kulp_queue_mr_ep(q));
+}
+
 static int queues_init(struct kunit *test)
 {
 	scene = kunit_kzalloc(test, sizeof(*scene), GFP_KERNEL);
@@ -114,6 +128,7 @@ static void queues_exit(struct kunit *test)
 static struct kunit_case cases[] = {
 	KUNIT_CASE(queues_counted),
 	KUNIT_CASE(queues_in_softirqs),
+	KUNIT_CASE(queues_register),
 	{}
 };
 

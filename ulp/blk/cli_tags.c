@@ -184,6 +184,7 @@ static int kbc_region_alloc(struct kbc_queue *kq, struct kbc_tag *tag)
 		/* A server may be silent when its disk is removed, and use an old key later. */
 		.flags		= FI_RETIRE,
 		.cq		= kq->q->cq,
+		.ep		= kulp_queue_mr_ep(kq->q),
 	};
 
 	if (tag->mr)

@@ -24,6 +24,7 @@ static int kbs_req_init(struct kbs_squeue *sq, u16 slot)
 		.max_pages	= s->limits.max_io / PAGE_SIZE + 1,
 		.access		= FI_REMOTE_READ,
 		.cq		= sq->q->cq,
+		.ep		= kulp_queue_mr_ep(sq->q),
 	};
 
 	req->sq = sq;

@@ -379,8 +379,10 @@ static void kbs_session_free_fabric(struct kbs_session *s)
 
 	/* Others use the pages next. */
 	if (READ_ONCE(s->exposed)) {
-		pr_err("device %s doesn't end a client's access to memory, closing it\n",
-		       f->info->domain_attr->name);
+		/* If the device was closed, that has ended invalidations, too. */
+		if (!READ_ONCE(f->gone))
+			pr_err("device %s doesn't end a client's access to memory, closing it\n",
+			       f->info->domain_attr->name);
 		kulp_fabric_end(f);
 	}
 	for (i = 0; i < s->nqueues; i++) {

@@ -105,6 +105,14 @@ writes_and_reads()
 	fio --rw=randrw --bs="$1" --size=8m --verify=crc32c --randseed="$2"
 }
 
+# Each of several endpoints registers the memory of its requests itself, and the domains none.
+registers_itself()
+{
+	awk '$1 == "regs" && $3 == "invals" { domains += $2 + $4 }
+		$1 == "regs" && $3 == "done" { endpoints += $2 }
+		END { exit domains > 0 || endpoints < 100 }' /sys/kernel/debug/kofi_efa/es0
+}
+
 # Print the number of domains of kernel modules on the device.
 domains()
 {
@@ -133,6 +141,7 @@ blocks()
 	check "the disk's wwid is the export's uuid" [ "$(attribute wwid)" = uuid.$UUID ]
 	check "small requests succeed" writes_and_reads 4k 1
 	check "large requests succeed" writes_and_reads 128k 2
+	check "their memory is registered by the queues of the disk" registers_itself
 	check "no checksum was wrong" [ "$(stat checksum_errors)" = 0 ]
 	check "requests are counted" [ "$(stat requests)" -gt 100 ]
 	check "no request is refused" [ "$(stat refused)" = 0 ]
