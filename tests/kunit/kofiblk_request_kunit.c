@@ -392,6 +392,44 @@ static void regions_retire(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, tag->mr);
 }
 
+/*
+ * A server that hasn't replied may use a key after another one has taken its address. The same
+ * server ends the session before it accepts the next one.
+ */
+static void regions_renewed(struct kunit *test)
+{
+	struct kbc_slot *slot = kbc_slot(scene->rq);
+	struct kbc_tag *tag = &scene->kq.tags[1];
+
+	scene->d.epoch.epoch = 5;
+	scene->d.session.limits.inline_read = 0;
+	/* One ends before the server has the key. */
+	begin(test, REQ_OP_READ);
+	kbc_each_tag(&scene->d, kbc_tag_abort);
+	slot->region.done(&scene->q, &slot->region, 0, 0);
+	slot->region.done(&scene->q, &slot->region, 0, 0);
+	KUNIT_ASSERT_EQ(test, scene->requeued, 1U);
+	kbc_regions_renew(&scene->d, 6);
+	KUNIT_EXPECT_EQ(test, scene->mr_closes, 0U);
+	/* One has no reply. */
+	begin(test, REQ_OP_READ);
+	scene->nops = 0;
+	slot->region.done(&scene->q, &slot->region, 0, 0);
+	sent(test);
+	kbc_each_tag(&scene->d, kbc_tag_abort);
+	slot->region.done(&scene->q, &slot->region, 0, 0);
+	KUNIT_ASSERT_EQ(test, scene->requeued, 2U);
+	kbc_regions_renew(&scene->d, 5);
+	KUNIT_EXPECT_EQ(test, scene->mr_closes, 0U);
+	kbc_regions_renew(&scene->d, 6);
+	KUNIT_EXPECT_EQ(test, scene->mr_closes, 1U);
+	KUNIT_EXPECT_NULL(test, tag->mr);
+	KUNIT_EXPECT_EQ(test, kbc_regions_alloc(&scene->d), 0);
+	kbc_regions_renew(&scene->d, 7);
+	KUNIT_EXPECT_EQ(test, scene->mr_closes, 1U);
+	KUNIT_EXPECT_PTR_EQ(test, tag->mr, &scene->mr);
+}
+
 /* The device may access memory of the request. */
 static void data_isnt_set_aside(struct kunit *test)
 {
@@ -845,6 +883,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(dead_server_and_region),
 	KUNIT_CASE(device_keeps_region),
 	KUNIT_CASE(regions_retire),
+	KUNIT_CASE(regions_renewed),
 	KUNIT_CASE(data_isnt_set_aside),
 	KUNIT_CASE(silent_server),
 	KUNIT_CASE(readahead_and_merged),

@@ -185,6 +185,7 @@ static inline void kbc_fault(struct kbc_slot *slot)
 /* A tag of a queue. It outlives the block layer's requests. */
 struct kbc_tag {
 	spinlock_t		lock;	/* protects slot, its state, and gen */
+	bool			told;	/* a server that didn't reply has a key of @mr. As @mr */
 	struct kbc_slot		*slot;	/* the active request, or NULL */
 	u64			gen;	/* how often the tag was used */
 	struct fid_mr		*mr;	/* while no request is active, the thread may free it */
@@ -436,6 +437,7 @@ void kbc_signals_leave(struct kbc_disk *d);
 int kbc_tags_alloc(struct kbc_disk *d);
 void kbc_tags_free(struct kbc_disk *d);
 void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag);
+void kbc_regions_renew(struct kbc_disk *d, u64 epoch);
 int kbc_regions_alloc(struct kbc_disk *d);
 
 /* cli_rules.c */

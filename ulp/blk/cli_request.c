@@ -732,6 +732,7 @@ static void kbc_tag_abort(struct kbc_queue *kq, struct kbc_tag *tag)
 	spin_lock_bh(&tag->lock);
 	slot = tag->slot;
 	if (slot && slot->phase == KBC_REPLY) {
+		tag->told |= slot->registered;
 		WRITE_ONCE(slot->aborted, true);
 		kbc_slot_go(slot, slot->registered ? KBC_INVALIDATE : KBC_END);
 		return;

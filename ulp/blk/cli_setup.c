@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Begin and end of a session. Fabric objects (regions, credits) are kept between sessions, so that
- * beginning another one needs little memory. They are freed when the device is removed.
+ * beginning another one needs little memory. They are freed when the device is removed. Regions
+ * whose keys another server may still use are replaced.
  */
 #define pr_fmt(fmt) "kofiblk: " fmt
 
@@ -355,6 +356,7 @@ static int kbc_establish(struct kbc_disk *d, const char **step)
 		return ret;
 	kofiblk_keys_make(kcm_mac_key(d->link.cm), &d->session.keys);
 	*step = "fabric objects";
+	kbc_regions_renew(d, accept->epoch);
 	ret = kbc_settle(d, accept) ?: kbc_peers_get(d) ?: kbc_regions_alloc(d) ?:
 	      kbc_signals_alloc(d);
 	if (ret)

@@ -215,4 +215,22 @@ void kbc_region_free(struct kbc_queue *kq, struct kbc_tag *tag)
 		ret = fi_close(&tag->mr->fid);
 	WARN_ONCE(ret, "kofiblk: closing a region failed: %d\n", ret);
 	tag->mr = NULL;
+	tag->told = false;
+}
+
+static void kbc_region_renew(struct kbc_queue *kq, struct kbc_tag *tag)
+{
+	if (tag->told)
+		kbc_region_free(kq, tag);
+}
+
+/*
+ * Before a session with another server, close the regions of requests to which the last one hasn't
+ * replied. It may still write by a key that it got, and a region has each of its keys again after
+ * some registrations. The same server ends the old session before it accepts another one.
+ */
+void kbc_regions_renew(struct kbc_disk *d, u64 epoch)
+{
+	if (epoch != d->epoch.epoch)
+		kbc_each_tag(d, kbc_region_renew);
 }
