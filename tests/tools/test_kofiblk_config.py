@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,6 +41,8 @@ class Case(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.top = pathlib.Path(directory.name)
+        for number in tool.SIGNALS:
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
         self.config = self.top / "configfs"
         self.config.mkdir()
         self.file = self.top / "server.json"
@@ -273,6 +276,36 @@ class Restore(Case):
                                      f"{uuid} 0x0000000000000002\n")
                     self.assertEqual(list(self.config.glob("*/*")), [])
                     shutil.rmtree(epochs)
+
+    def test_a_start_that_is_ended_keeps_epochs(self):
+        uuid = self.wanted["exports"]["disk0"]["uuid"]
+        epochs = self.top / "epochs"
+        real_write, real_rmtree = tool.write, shutil.rmtree
+        for when in ("take", "exports/disk0/path", "ports/1/enable"):
+            with self.subTest(when=when):
+                epochs.mkdir()
+                for name in ("disk0", "away"):
+                    (epochs / name).write_text(f"{uuid} 0x0000000000000001\n")
+
+                def write(value, *path, when=when):
+                    if "/".join(path) == when and value:
+                        os.kill(os.getpid(), signal.SIGTERM)
+                    # Another signal doesn't interrupt the roll-back.
+                    if path[-1] == "enable" and value is False:
+                        os.kill(os.getpid(), signal.SIGTERM)
+                    real_write(value, *path)
+
+                def rmtree(path, when=when, **options):
+                    real_rmtree(path, **options)
+                    if when == "take":
+                        os.kill(os.getpid(), signal.SIGTERM)
+                with unittest.mock.patch.object(tool, "write", write), \
+                        unittest.mock.patch.object(tool.shutil, "rmtree", rmtree):
+                    status, err = self.restore(self.wanted)
+                self.assertEqual((status, "SIGTERM" in err), (errno.EINTR, True))
+                self.assertEqual(sorted(os.listdir(epochs)), ["away", "disk0"])
+                self.assertEqual(list(self.config.glob("*/*")), [])
+                shutil.rmtree(epochs)
 
     def test_a_roll_back_that_fails_keeps_epochs_of_exports_that_do_not_exist(self):
         """Those that exist may be enabled again, and kofiblk-server stop asks them."""
