@@ -1,5 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The queues that kofi_ulp opens on a device: their number, and how each is served. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <kofi/cm.h>
+#include <kofi/ulp.h>
+
+static int scene_cq_open(struct fid_domain *domain, const struct fi_cq_attr *attr,
+			 struct fid_cq **cq, void *context);
+static int scene_endpoint(struct fid_domain *domain, const struct fi_info *info,
+			  struct fid_ep **ep, void *context);
+static int scene_setopt(struct fid *fid, int level, int name, const void *value, size_t len);
+static int scene_disable(struct fid_ep *ep);
+static int scene_close(struct fid *fid);
+
+/* A device that has nothing but objects. */
+#define fi_cq_open		scene_cq_open
+#define fi_endpoint		scene_endpoint
+#define fi_ep_bind(...)		0
+#define fi_enable(...)		0
+#define fi_setopt		scene_setopt
+#define fi_getname(...)		0
+#define fi_cq_read(...)		(-EAGAIN)
+#define fi_disable		scene_disable
+#define fi_close		scene_close
 #include "../../ulp/lib/fabric.c"
 
 /* This suite has no secrets. */
@@ -13,7 +36,49 @@ static struct scene {
 	struct kulp_fabric	fabric;
 	struct kulp_role	role;
 	struct kulp_queue	queues[5];
+	struct fid_cq		cq;
+	struct fid_ep		ep;
+	struct fid_av		av;
+	unsigned int		eps;		/* that exist */
+	unsigned int		cqs;
+	unsigned int		max_eps;
+	unsigned int		disabled;
 } *scene;
+
+static int scene_cq_open(struct fid_domain *domain, const struct fi_cq_attr *attr,
+			 struct fid_cq **cq, void *context)
+{
+	scene->cqs++;
+	*cq = &scene->cq;
+	return 0;
+}
+
+static int scene_endpoint(struct fid_domain *domain, const struct fi_info *info,
+			  struct fid_ep **ep, void *context)
+{
+	if (scene->eps == scene->max_eps)
+		return -ENOSPC;
+	scene->eps++;
+	*ep = &scene->ep;
+	return 0;
+}
+
+static int scene_setopt(struct fid *fid, int level, int name, const void *value, size_t len)
+{
+	return 0;
+}
+
+static int scene_disable(struct fid_ep *ep)
+{
+	scene->disabled++;
+	return 0;
+}
+
+static int scene_close(struct fid *fid)
+{
+	*(fid == &scene->ep.fid ? &scene->eps : &scene->cqs) -= 1;
+	return 0;
+}
 
 /* A device has as many vectors as before if it has enough queues for two each. */
 static void queues_counted(struct kunit *test)
@@ -94,6 +159,47 @@ static void queues_in_softirqs(struct kunit *test)
 	queue_is(test, 4, 0, 0);
 }
 
+/* A device that has too few endpoints for second queues has none, and others aren't given up. */
+static void queues_dropped(struct kunit *test)
+{
+	static const struct {
+		unsigned int	max_eps;
+		int		ret;
+		unsigned int	nqueues, nsoftirq, disabled;
+	} rows[] = {
+		{ 5, 0, 5, 2, 0 },
+		{ 4, -ENOSPC, 5, 2, 0 },
+		/* One second queue was open. */
+		{ 3, 0, 3, 0, 1 },
+		{ 2, -ENOSPC, 3, 0, 0 },
+		{ 1, -ENOSPC, 2, 2, 0 },
+	};
+	struct kulp_fabric *f = &scene->fabric;
+	unsigned int i, j;
+
+	f->av = &scene->av;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		f->nqueues = 0;
+		f->nvectors = 2;
+		f->nsoftirq = 2;
+		f->npolled = 1;
+		scene->max_eps = rows[i].max_eps;
+		scene->disabled = 0;
+		KUNIT_EXPECT_EQ_MSG(test, kulp_queues_open(f), rows[i].ret, "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, f->nqueues, rows[i].nqueues, "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, f->nsoftirq, rows[i].nsoftirq, "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, scene->disabled, rows[i].disabled, "row %u", i);
+		for (j = 0; j < f->nqueues; j++) {
+			KUNIT_EXPECT_EQ_MSG(test, f->queues[j].polled, j >= 2U + f->nsoftirq,
+					    "row %u, queue %u", i, j);
+			kulp_queue_close(&f->queues[j]);
+		}
+		KUNIT_EXPECT_EQ_MSG(test, scene->eps, 0U, "row %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, scene->cqs, 0U, "row %u", i);
+		memset(scene->queues, 0, sizeof(scene->queues));
+	}
+}
+
 /* Only endpoints that would share the domain's queue with others register memory themselves. */
 static void queues_register(struct kunit *test)
 {
@@ -128,6 +234,7 @@ static void queues_exit(struct kunit *test)
 static struct kunit_case cases[] = {
 	KUNIT_CASE(queues_counted),
 	KUNIT_CASE(queues_in_softirqs),
+	KUNIT_CASE(queues_dropped),
 	KUNIT_CASE(queues_register),
 	{}
 };

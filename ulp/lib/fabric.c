@@ -736,7 +736,8 @@ static void kulp_fabric_close(struct kulp_fabric *f)
 /* Second queues are as many as the first ones, and those that are polled take what is left. */
 static void kulp_count_queues(struct kulp_fabric *f, unsigned int polled)
 {
-	unsigned int room = max(f->info->domain_attr->cq_cnt, 1UL);
+	const struct fi_domain_attr *attr = f->info->domain_attr;
+	unsigned int room = max(min_not_zero(attr->cq_cnt, attr->ep_cnt), 1UL);
 	bool two = f->role->softirq_too && room > 1;
 
 	f->nvectors = min3(max_t(unsigned int, num_online_cpus(), f->role->min_queues),
@@ -744,6 +745,40 @@ static void kulp_count_queues(struct kulp_fabric *f, unsigned int polled)
 	f->nsoftirq = two ? f->nvectors : 0;
 	f->polled = polled;
 	f->npolled = min3(polled, num_online_cpus(), room - f->nvectors - f->nsoftirq);
+}
+
+/* Close the second queues: the device has too few, as others use it. Nothing was posted yet. */
+static void kulp_queues_drop(struct kulp_fabric *f)
+{
+	struct kulp_queue *q;
+
+	while (f->nqueues > f->nvectors) {
+		q = &f->queues[--f->nqueues];
+		kulp_queue_end(q);
+		kulp_queue_close(q);
+		memset(q, 0, sizeof(*q));
+	}
+	f->nsoftirq = 0;
+}
+
+static int kulp_queues_open(struct kulp_fabric *f)
+{
+	int ret;
+
+	while (f->nqueues < f->nvectors + f->nsoftirq + f->npolled) {
+		const u16 i = f->nqueues++;
+		const bool polled = i >= f->nvectors + f->nsoftirq;
+
+		kulp_queue_init(f, i);
+		f->queues[i].polled = polled;
+		ret = kulp_queue_open(f, &f->queues[i], i);
+		if (!ret)
+			continue;
+		if (i < f->nvectors || polled)
+			return ret;
+		kulp_queues_drop(f);
+	}
+	return 0;
 }
 
 static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *select)
@@ -755,7 +790,7 @@ static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *sel
 		.handler_context	= f,
 	};
 	struct fi_av_attr av_attr = {};
-	unsigned int count, i;
+	unsigned int i;
 	int ret;
 
 	ret = kulp_fabric_choose(f, select, caps);
@@ -768,20 +803,15 @@ static int kulp_fabric_open(struct kulp_fabric *f, const struct kulp_select *sel
 	f->can_imm = f->can_write &&
 		     f->info->domain_attr->cq_data_size >= sizeof(u32);
 	kulp_count_queues(f, select->polled);
-	count = f->nvectors + f->nsoftirq;
-	f->queues = kcalloc(count + f->npolled, sizeof(*f->queues), GFP_KERNEL);
+	f->queues = kcalloc(f->nvectors + f->nsoftirq + f->npolled, sizeof(*f->queues),
+			    GFP_KERNEL);
 	if (!f->queues)
 		return -ENOMEM;
 	ret = fi_fabric(f->info->fabric_attr, &f->fabric, NULL) ?:
 	      fi_eq_open(f->fabric, &eq_attr, &f->eq, NULL) ?:
 	      fi_domain(f->fabric, f->info, &f->domain, NULL) ?:
-	      fi_av_open(f->domain, &av_attr, &f->av, NULL);
-	for (i = 0; i < count + f->npolled && !ret; i++) {
-		kulp_queue_init(f, i);
-		f->nqueues++;
-		f->queues[i].polled = i >= count;
-		ret = kulp_queue_open(f, &f->queues[i], i);
-	}
+	      fi_av_open(f->domain, &av_attr, &f->av, NULL) ?:
+	      kulp_queues_open(f);
 	if (ret)
 		return ret;
 	f->max_msg = kulp_option(f, FI_OPT_MAX_MSG_SIZE);
