@@ -27,6 +27,8 @@ static struct scene {
 	unsigned int		deepest;
 	unsigned int		soft_calls;	/* in softirq context */
 	bool			again;		/* the handler arms, and another CPU completes */
+	unsigned int		rounds;		/* the handler has a softirq poll so many times */
+	struct tasklet_struct	soft;
 	unsigned int		events;
 	bool			found;		/* a queue pair, by its number */
 	bool			destroyed;	/* it is */
@@ -114,6 +116,10 @@ static void handler(struct ib_cq *ib, void *context)
 		krc_req_notify_cq(ib, IB_CQ_NEXT_COMP);
 		complete_one();
 		krc_cq_notify(to_krc_cq(ib));
+	}
+	if (scene->rounds) {
+		scene->rounds--;
+		tasklet_schedule(&scene->soft);
 	}
 	scene->depth--;
 }
@@ -295,6 +301,31 @@ static void handler_in_softirq(struct kunit *test)
 	scene->again = true;
 	kofi_in_softirq(&soft, complete_softly);
 	KUNIT_EXPECT_EQ(test, scene->calls, 5U);
+	KUNIT_EXPECT_EQ(test, scene->deepest, 1U);
+}
+
+static void poll_softly(struct tasklet_struct *soft)
+{
+	struct ib_wc wc;
+
+	while (krc_poll_cq(&scene->cq.ib, 1, &wc) > 0)
+		;
+	krc_req_notify_cq(&scene->cq.ib, IB_CQ_NEXT_COMP);
+	complete_softly(soft);
+}
+
+/* A task that has called the handler is through, though softirqs poll, arm and complete. */
+static void handler_in_softirq_from_task(struct kunit *test)
+{
+	make(test, 16);
+	tasklet_setup(&scene->soft, poll_softly);
+	krc_req_notify_cq(&scene->cq.ib, IB_CQ_NEXT_COMP);
+	scene->rounds = 5;
+	complete_one();
+	krc_cq_notify(&scene->cq);
+	tasklet_kill(&scene->soft);
+	KUNIT_EXPECT_EQ(test, scene->calls, 6U);
+	KUNIT_EXPECT_EQ(test, scene->soft_calls, 5U);
 	KUNIT_EXPECT_EQ(test, scene->deepest, 1U);
 }
 
@@ -532,6 +563,7 @@ static struct kunit_case verbs_cases[] = {
 	KUNIT_CASE(handler_not_for_old),
 	KUNIT_CASE(handler_after_purge),
 	KUNIT_CASE(handler_in_softirq),
+	KUNIT_CASE(handler_in_softirq_from_task),
 	KUNIT_CASE(flush_fits),
 	KUNIT_CASE(overrun),
 	KUNIT_CASE(purged),

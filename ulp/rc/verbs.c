@@ -130,24 +130,26 @@ static bool krc_cq_due(const struct krc_cq *cq)
 
 /*
  * Call the ULP's handler, in process or softirq context, never concurrently for one queue. It may
- * schedule a softirq, which runs when softirqs are enabled again, or when this one is over.
+ * schedule a softirq, which runs when softirqs are enabled again, or when this one is over. That
+ * one polls the queue and arms it, and another one of the same CPU may add completions at once. So
+ * they are enabled last: otherwise the loop could go on for as long as completions come.
  */
 static void krc_cq_notify(struct krc_cq *cq)
 {
 	if (!READ_ONCE(cq->armed))
 		return;
+	local_bh_disable();
 	spin_lock_irq(&cq->lock);
 	while (krc_cq_due(cq) && !cq->calling) {
 		cq->armed = false;
 		cq->calling = true;
 		spin_unlock_irq(&cq->lock);
-		local_bh_disable();
 		cq->ib.comp_handler(&cq->ib, cq->ib.cq_context);
-		local_bh_enable();
 		spin_lock_irq(&cq->lock);
 		cq->calling = false;
 	}
 	spin_unlock_irq(&cq->lock);
+	local_bh_enable();
 }
 
 static void krc_cq_overrun(struct krc_cq *cq)
