@@ -695,18 +695,24 @@ static void passive_used_qp(struct kunit *test)
 }
 
 /*
- * A connection has a queue of its vector: that for softirqs if there is one, and both its ib_cqs
- * are polled there.
+ * A connection has a queue of its vector: that for softirqs if there is one, both its ib_cqs are
+ * polled there, and its peer isn't this machine.
  */
 static void queues_of_vectors(struct kunit *test)
 {
 	struct krc_queue *queues = kunit_kcalloc(test, 4, sizeof(*queues), GFP_KERNEL);
 	struct krc_cm *cm = kunit_kzalloc(test, sizeof(*cm), GFP_KERNEL);
 	struct ib_cq *cq = &scene->cq.ib, other = {};
+	struct sockaddr_in6 *local6, *remote6;
+	struct sockaddr_in *local, *remote;
 	struct ib_wc wc;
 
 	KUNIT_ASSERT_NOT_NULL(test, queues);
 	KUNIT_ASSERT_NOT_NULL(test, cm);
+	local = (struct sockaddr_in *)&cm->local;
+	remote = (struct sockaddr_in *)&cm->remote;
+	local6 = (struct sockaddr_in6 *)&cm->local;
+	remote6 = (struct sockaddr_in6 *)&cm->remote;
 	cm->net = &scene->net;
 	cm->qp = &scene->qp;
 	scene->net.queues = queues;
@@ -736,6 +742,22 @@ static void queues_of_vectors(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[1]);
 	scene->qp.ib.send_cq = cq;
 	cq->comp_vector = 0;
+	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[2]);
+	/* By its address, of which the port is no part. */
+	local->sin_family = AF_INET;
+	local->sin_addr.s_addr = htonl(0x0a000001);
+	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[2]);
+	*remote = *local;
+	remote->sin_port = htons(4420);
+	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[0]);
+	remote->sin_addr.s_addr = htonl(0x0a000002);
+	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[2]);
+	local6->sin6_family = AF_INET6;
+	local6->sin6_addr = (struct in6_addr){ .s6_addr = { 0xfd, [15] = 1 } };
+	*remote6 = *local6;
+	remote6->sin6_port = htons(4420);
+	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[0]);
+	remote6->sin6_addr.s6_addr[15] = 2;
 	KUNIT_EXPECT_PTR_EQ(test, krc_cm_queue(cm), &queues[2]);
 }
 

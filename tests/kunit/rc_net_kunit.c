@@ -276,21 +276,26 @@ static void net_grant(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->alloc.max_pages, (size_t)KRC_MR_PAGES);
 }
 
-/* Devices have second queues, for initiators, whose handlers need no worker, if they shall. */
+/* Devices have second queues, for initiators, whose handlers need no worker, unless told not to. */
 static void net_softirq(struct kunit *test)
 {
 	struct kulp_role role = krc_role;
 
-	KUNIT_EXPECT_FALSE(test, krc_softirq_initiators);
+	KUNIT_EXPECT_TRUE(test, krc_softirq_initiators);
 	krc_role_limit(&role);
-	KUNIT_EXPECT_FALSE(test, role.softirq);
-	KUNIT_EXPECT_FALSE(test, role.softirq_too);
-	KUNIT_EXPECT_EQ(test, role.max_queues, krc_max_queues);
-	krc_softirq_initiators = true;
-	krc_role_limit(&role);
-	krc_softirq_initiators = false;
 	KUNIT_EXPECT_FALSE(test, role.softirq);
 	KUNIT_EXPECT_TRUE(test, role.softirq_too);
+	KUNIT_EXPECT_EQ(test, role.max_queues, krc_max_queues);
+	krc_softirq_initiators = false;
+	krc_role_limit(&role);
+	krc_softirq_initiators = true;
+	KUNIT_EXPECT_FALSE(test, role.softirq);
+	KUNIT_EXPECT_FALSE(test, role.softirq_too);
+	/* Nor on a fabric whose endpoints always have workers. */
+	krc_fabric = "efa";
+	krc_role_limit(&role);
+	krc_fabric = KRC_DIRECT;
+	KUNIT_EXPECT_FALSE(test, role.softirq_too);
 	KUNIT_EXPECT_EQ(test, role.max_queues, krc_max_queues);
 }
 

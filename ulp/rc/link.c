@@ -46,7 +46,7 @@ MODULE_PARM_DESC(rma, "have devices write data, if they can (default: Y)");
 module_param_named(rma_min, krc_rma_min, uint, 0444);
 MODULE_PARM_DESC(rma_min, "least bytes of a region to which the peer's device may write (default: 8192)");
 module_param_named(softirq_initiators, krc_softirq_initiators, bool, 0444);
-MODULE_PARM_DESC(softirq_initiators, "serve connections of initiators in softirqs, by a second endpoint for each CPU (default: N)");
+MODULE_PARM_DESC(softirq_initiators, "serve connections of initiators in softirqs, by a second endpoint for each CPU (default: Y)");
 static unsigned int revoke_s = 30;
 module_param(revoke_s, uint, 0444);
 MODULE_PARM_DESC(revoke_s, "seconds after which an operation that doesn't end fails the device (default: 30)");

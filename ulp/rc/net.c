@@ -9,12 +9,13 @@
 
 #define KRC_QUEUE_BUFS	256	/* datagrams to send, for each queue */
 #define KRC_WRITES_MIN	32	/* slots for writes of a device with few */
+#define KRC_DIRECT	"efa-direct"
 
 unsigned int krc_datagram = 4608;
 unsigned int krc_max_queues = 8;
 bool krc_rma = true;
-bool krc_softirq_initiators;
-char *krc_fabric = "efa-direct";
+bool krc_softirq_initiators = true;
+char *krc_fabric = KRC_DIRECT;
 
 static void krc_received(struct kulp_queue *kq, void *buf, size_t len)
 {
@@ -54,7 +55,8 @@ static void krc_role_limit(struct kulp_role *role)
 	role->recv_len = krc_datagram;
 	role->max_queues = krc_max_queues;
 	role->writes = krc_rma;
-	role->softirq_too = krc_softirq_initiators;
+	/* Workers serve the other fabric's endpoints anyhow. */
+	role->softirq_too = krc_softirq_initiators && !strcmp(krc_fabric, KRC_DIRECT);
 }
 
 /**

@@ -4,6 +4,7 @@
 #include <linux/string.h>
 #include <linux/sched/mm.h>
 #include <linux/uuid.h>
+#include <net/ipv6.h>
 #include <kofi/ulp_net.h>
 #include "cm.h"
 
@@ -351,9 +352,27 @@ static bool krc_cq_is_soft(const struct ib_cq *cq)
 	return cq->wc && cq->poll_ctx == IB_POLL_SOFTIRQ;
 }
 
+/* Return: whether both ends of a connection have one address, so that its peer is this machine. */
+static bool krc_cm_is_here(const struct krc_cm *cm)
+{
+	const struct sockaddr_in6 *local6 = (const void *)&cm->local;
+	const struct sockaddr_in6 *remote6 = (const void *)&cm->remote;
+	const struct sockaddr_in *local = (const void *)&cm->local;
+	const struct sockaddr_in *remote = (const void *)&cm->remote;
+
+	if (local->sin_family != remote->sin_family)
+		return false;
+	if (local->sin_family == AF_INET)
+		return local->sin_addr.s_addr == remote->sin_addr.s_addr;
+	return local->sin_family == AF_INET6 &&
+	       ipv6_addr_equal(&local6->sin6_addr, &remote6->sin6_addr);
+}
+
 /*
  * Completions come on the CPU of the queue, which the ULP has chosen by its completion queue; and
- * in softirqs, if they are polled there and the device has queues for that.
+ * in softirqs, if they are polled there and the device has queues for that. If the peer is this
+ * machine, a worker serves both sides at once, and softirqs would cost more: tasks of the target
+ * that are woken between two of them leave the second one to ksoftirqd.
  */
 struct krc_queue *krc_cm_queue(const struct krc_cm *cm)
 {
@@ -361,7 +380,8 @@ struct krc_queue *krc_cm_queue(const struct krc_cm *cm)
 	const struct ib_qp *qp = &cm->qp->ib;
 	u32 i = qp->recv_cq->comp_vector % f->nvectors;
 
-	if (f->nsoftirq && krc_cq_is_soft(qp->recv_cq) && krc_cq_is_soft(qp->send_cq))
+	if (f->nsoftirq && krc_cq_is_soft(qp->recv_cq) && krc_cq_is_soft(qp->send_cq) &&
+	    !krc_cm_is_here(cm))
 		i += f->nvectors;
 	return &cm->net->queues[i];
 }

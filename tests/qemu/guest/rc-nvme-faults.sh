@@ -139,20 +139,23 @@ early_end()
 	done
 }
 
-# serves_softly: have the host's connections served in softirqs from now on
-serves_softly()
+# serves_by_worker: have the host's connections served by workers instead of softirqs from now on
+serves_by_worker()
 {
+	seconds_before=$(seconds)
+	check "the host had queues for softirqs" [ "$seconds_before" -gt 0 ]
 	check "the host's link is deleted" host rdma link delete rc0
 	check "the host's kofi_rc is unloaded" rmmod kofi_rc
 	# shellcheck disable=SC2086
-	check "it is loaded for softirqs" modprobe kofi_rc $RC_OPTIONS softirq_initiators=1
+	check "it is loaded without softirqs" modprobe kofi_rc $RC_OPTIONS softirq_initiators=0
 	check "the host's link is created" host rdma link add rc0 type kofi_rc netdev eth0
-	check "it has queues for softirqs" logged "kofi_rc uses .*, with second ones for softirqs"
+	check "it has no queues for softirqs" [ "$(seconds)" = "$seconds_before" ]
 }
 
-logged()
+# Print how often kofi_rc has opened a device with queues for softirqs.
+seconds()
 {
-	dmesg | grep -q "$1"
+	dmesg | grep -c "kofi_rc uses .*, with second ones for softirqs"
 }
 
 # Datagrams to a silent peer don't end before the device is given up. The target doesn't do so, so
@@ -186,17 +189,17 @@ if [ "$ROLE" = b ]; then
 	check "the host disconnects" nvme disconnect -n "$NQN"
 	early_end
 	late_writes
-	serves_softly
-	check "the host connects, and is served in softirqs" \
+	serves_by_worker
+	check "the host connects, and is served by workers" \
 		to_server connect -n "$NQN" -i 2 -c 2 -l 600 -k 5
-	check "the disk is there in softirqs" wait_for 20 has_disk nvme0n1
+	check "the disk is there by workers" wait_for 20 has_disk nvme0n1
 	load_begins
-	check "I/O begins in softirqs" goes_on
+	check "I/O begins by workers" goes_on
 fi
 on b device_returns
 if [ "$ROLE" = b ]; then
-	check "all data was right in softirqs" load_ends
-	check "the host disconnects from softirqs" nvme disconnect -n "$NQN"
+	check "all data was right by workers" load_ends
+	check "the host disconnects from workers" nvme disconnect -n "$NQN"
 	early_end
 fi
 nvme_down
