@@ -132,8 +132,9 @@ static void lazy_but_awaited(struct kunit *test)
 	for (i = 2; i <= 3; i++) {
 		lazy_done(scene->qp);
 		KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == i));
+		/* A send that ends before the worker has armed the queue leaves it armed. */
+		efake_settle();
 	}
-	efake_settle();
 	KUNIT_EXPECT_EQ(test, ep->nawaited, 0U);
 	KUNIT_EXPECT_FALSE(test, scene->qp->tx_armed);
 }
