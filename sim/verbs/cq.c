@@ -6,9 +6,10 @@
  * can detect a full ring.
  *
  * Events come in hard interrupt context, once for each arming, and only for completions
- * written after the arming. They come on the CPU on which the device's work runs: a queue's
- * vector is checked, but a module can't send an irq_work to another CPU. They are delayed
- * until the end of a run, as on a device that moderates its interrupts.
+ * written after the arming. With CONFIG_PREEMPT_RT they come in a thread, as those of drivers
+ * do, whose handlers take locks that sleep there. They come on the CPU on which the device's
+ * work runs: a queue's vector is checked, but a module can't send an irq_work to another CPU.
+ * They are delayed until the end of a run, as on a device that moderates its interrupts.
  *
  * As in the driver, a completion belongs to the queue pair that has its number when it is
  * polled. If that queue pair was destroyed, the poll returns -EINVAL; if its number was
@@ -138,7 +139,7 @@ static int create_cq(struct efasim_vdev *dev, struct efasim_vcq *cq,
 		cq->sub[i].first = i * (cq->queue_mask + 1);
 	}
 	spin_lock_init(&cq->lock);
-	cq->irq = IRQ_WORK_INIT_HARD(cq_event);
+	cq->irq = IRQ_WORK_INIT(cq_event);
 	INIT_LIST_HEAD(&cq->event);
 	/* Like the driver, send no events to queues of ib_alloc_cq(): it sets a handler later. */
 	cq->has_events = cq->ibcq.comp_handler;
