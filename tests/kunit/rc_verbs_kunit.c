@@ -323,6 +323,8 @@ static void handler_in_softirq_from_task(struct kunit *test)
 	scene->rounds = 5;
 	complete_one();
 	krc_cq_notify(&scene->cq);
+	/* A tasklet that is being killed can't be scheduled. */
+	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(scene->calls) == 6));
 	tasklet_kill(&scene->soft);
 	KUNIT_EXPECT_EQ(test, scene->calls, 6U);
 	KUNIT_EXPECT_EQ(test, scene->soft_calls, 5U);
