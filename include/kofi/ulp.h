@@ -183,8 +183,8 @@ enum kulp_lane {
  *	closed; after another error, at once. Called in any context but hard IRQ, under RCU,
  *	without locks of kofi_ulp
  * @done: called once for each kulp_submit(): @err is 0 or a negative errno, @len the bytes of a
- *	receive. In process context with BH on, unless kulp_role.softirq or @softirq_too is set, or,
- *	if posting failed, from kulp_submit() itself.
+ *	receive. In process context with BH on, unless kulp_role.softirq or kulp_role.softirq_too
+ *	is set, or, if posting failed, from kulp_submit() itself.
  *	-ENODEV means that the operation wasn't posted and the endpoints are closed
  * @lane: what it waits for
  * @list: private to kofi_ulp

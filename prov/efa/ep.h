@@ -76,7 +76,7 @@ enum kefa_quiet {
  *	kefa_ep.lock
  * @nfree: number of free slots; under kefa_ep.lock
  * @kept: number of slots that only registrations and invalidations may take, so that dead peers
- *	can't hold all; 0 without regions of the endpoint. Under kefa_ep.lock
+ *	can't hold all; 0 until the endpoint has regions. Under kefa_ep.lock
  * @quiet: enum kefa_quiet of plain calls; under kefa_ep.lock
  * @unflagged: enum kefa_quiet of messages without FI_COMPLETION, since the endpoint was enabled
  * @counted: operations that ended are counted one by one, for counters or with kefa_ep.split;
