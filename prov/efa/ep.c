@@ -194,7 +194,8 @@ static u8 kefa_side_unflagged(const struct kefa_side *side, bool lazy)
 	return lazy ? KEFA_LAZY : KEFA_TOLD;
 }
 
-static int kefa_ep_start(struct kefa_ep *ep)
+/* @two: sends may have a completion queue of their own. */
+static int kefa_ep_start(struct kefa_ep *ep, bool two)
 {
 	struct kefa_dev *dev = ep->dom->dev;
 	struct kefa_hw_qp_attr attr = {
@@ -210,7 +211,7 @@ static int kefa_ep_start(struct kefa_ep *ep)
 	if (ep->cpu < 0)
 		kefa_ep_set_cpu(ep, kefa_cpus_next());
 	attr.vector = kefa_dev_vector(dev, ep->cpu);
-	ep->split = ep->kind->read_split && !kefa_ep_awaits_each(ep);
+	ep->split = two && ep->kind->read_split && !kefa_ep_awaits_each(ep);
 	ep->tells_tx = kefa_side_tells(&ep->tx);
 	attr.split = ep->split;
 	ep->tx.unflagged = kefa_side_unflagged(&ep->tx, ep->split);
@@ -258,7 +259,10 @@ static int kefa_ep_enable(struct kefa_ep *ep)
 
 	kofi_cq_check_recvs(ep->tx.base.cq, ep->rx.base.cq, ep->rx.base.size);
 	kefa_dev_lock(ep->dom->dev);
-	ret = kefa_ep_start(ep);
+	ret = kefa_ep_start(ep, true);
+	/* The device has too few completion queues: have each send raise an event. */
+	if (ret == -ENOMEM && ep->split)
+		ret = kefa_ep_start(ep, false);
 	kefa_dev_unlock(ep->dom->dev);
 	return ret;
 }

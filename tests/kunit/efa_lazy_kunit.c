@@ -113,6 +113,27 @@ static void lazy_told_at_last(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, delayed_work_pending(&efa_ep(scene)->idle));
 }
 
+/* Without a second completion queue, sends are told like others. */
+static void lazy_without_queue(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq.handler = lazy_handler, .bind = FI_LAZY_COMPLETION, .idle = true,
+	});
+
+	atomic_set(&got, 0);
+	efake_fail(scene->fake, EFAKE_QP_CREATE, 1, -ENOSPC);
+	KUNIT_EXPECT_EQ(test, fi_enable(scene->ep), -ENOSPC);
+	efake_fail(scene->fake, EFAKE_QP_CREATE, 1, -ENOMEM);
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	scene->qp = efake_last_qp(scene->fake);
+	KUNIT_EXPECT_FALSE(test, efa_ep(scene)->split);
+	KUNIT_EXPECT_PTR_EQ(test, scene->qp->tx_ring, NULL);
+	efake_settle();
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 1), 0);
+	lazy_done(scene->qp);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 1));
+}
+
 static void lazy_but_awaited(struct kunit *test)
 {
 	struct efa_scene *scene = lazy_scene(test, 0);
@@ -895,6 +916,7 @@ static struct kunit_case lazy_cases[] = {
 	KUNIT_CASE(two_again_unread),
 	KUNIT_CASE(two_again_lazily),
 	KUNIT_CASE(two_registers),
+	KUNIT_CASE(lazy_without_queue),
 	KUNIT_CASE(lazy_close),
 	KUNIT_CASE(lazy_remove),
 	KUNIT_CASE(lazy_disable),
