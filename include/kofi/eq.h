@@ -20,7 +20,8 @@ struct fid_eq;
  * queue. A handler may make data calls and read queues, but control calls fail (-EDEADLK).
  *
  * A completion queue's handler that doesn't sleep can be called without a worker, in softirq
- * context: see FI_CQ_SOFTIRQ in struct fi_cq_attr.
+ * context: see FI_CQ_SOFTIRQ in struct fi_cq_attr. A call of such a handler reads at most 256
+ * entries; then its reads return -EAGAIN, and it is called again for the rest.
  */
 
 /**

@@ -107,11 +107,11 @@ struct kulp_select {
  * @parts: a message can have several packets, so that a receive ends with its sender
  * @owner: name of the only user, or NULL
  * @gone: nothing more can be posted. An int, as some architectures have no 8-bit xchg()
- * @nvectors: number of interrupt vectors
+ * @nvectors: number of queues that share no interrupt vector if the device has as many
  * @nsoftirq: number of second queues, whose handlers are called in softirqs: 0 or @nvectors
  * @nqueues: number of @queues
  * @npolled: number of @queues that are polled, the last ones
- * @queues: one for each interrupt vector; then the second ones; and those that are polled
+ * @queues: @nvectors first ones; then @nsoftirq second ones; and those that are polled
  * @polled: kulp_select.polled with which it was opened. Private to kofi_ulp, as all below
  * @fabric: the open fabric
  * @eq: tells of the device's removal

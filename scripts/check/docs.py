@@ -117,7 +117,7 @@ def parameters(top, report):
     terms = {term for text in pages.values() for line in text.splitlines()
              if line.startswith("``") for term in re.findall(r"``(\w+)``", line)}
     for path in tree.files(top, ".c"):
-        if not path.startswith(("kofi/", "prov/", "sim/", "ulp/blk/", "samples/pingpong/")):
+        if not path.startswith(("kofi/", "cm/", "prov/", "sim/", "ulp/", "samples/pingpong/")):
             continue
         text = tree.read(top, path)
         for m in PARAMETER.finditer(text):
