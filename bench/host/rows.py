@@ -49,7 +49,10 @@ ADDED = ("kofi", "kofi_efa", "kofi_ulp", "kofiblk", "kofi_rc")
 
 POSTS = ("efasim_post_send", "efasim_post_recv", "rxe_post_send", "rxe_post_recv")
 INTERRUPTS = ("cq_event",)
-WORKERS = ("kefa_direct_work", "kefa_mrq_work", "kefa_mrq_soft", "kofi_notifier_work", "kbv_work")
+# Functions of workers. kefa_direct_soft() and kefa_mrq_soft() do the same in softirqs, where no
+# task is woken, and kbv_work() runs in a softirq instead if the mode says so.
+WORKERS = ("kefa_direct_work", "kefa_rdm_work", "kefa_mrq_work", "kofi_notifier_work", "kbv_work")
+SOFTIRQ_WORKERS = tuple(name for name in WORKERS if name != "kbv_work")
 # Functions that copy payload for the host, with their callers.
 COPIES = (("_copy_from_iter", None), ("memcpy_orig", "efasim_post_send"))
 # The device's worker. Code of the kernel that runs after it is charged to the device, also
@@ -329,7 +332,7 @@ def figures(row, windows):
                            if whose in ADDED)),
         "posts": calls(POSTS),
         "interrupts": calls(INTERRUPTS),
-        "workers": calls(WORKERS),
+        "workers": calls(SOFTIRQ_WORKERS if row.mode == "softirq" else WORKERS),
         "copied": each(copied(row, middle)),
         "after": each(after(middle)),
         "spread": spread([host(w) for w in windows]),

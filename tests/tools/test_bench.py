@@ -21,8 +21,14 @@ ffffffff81000100 T schedule
 ffffffff81000200 t memcpy_orig
 ffffffffc0000000 t kbe_take	[kofi_bench_efa]
 ffffffffc0001000 t kefa_tx	[kofi_efa]
+ffffffffc0001100 t kefa_direct_work	[kofi_efa]
+ffffffffc0001200 t kefa_direct_soft	[kofi_efa]
+ffffffffc0001300 t kefa_mrq_work	[kofi_efa]
+ffffffffc0001400 t kefa_mrq_soft	[kofi_efa]
+ffffffffc0001500 t kefa_rdm_work	[kofi_efa]
 ffffffffc0002000 t efasim_poll_cq	[efasim]
 ffffffffc0002100 t efasim_dev_run	[efasim]
+ffffffffc0003000 t kbv_work	[kofi_bench_verbs]
 """.splitlines()
 
 # A block of kofi_efa; the kernel for it, for the device, and for nobody.
@@ -38,6 +44,18 @@ W 2
 ffffffff81000200 c 3 ffffffffc0001004 0
 ffffffff81000210 9 1 ffffffffc0001004 0
 ffffffffc0001010 1 10 0 8
+"""
+
+
+# Runs of the functions that take completions, each a different number of times.
+TAKERS = """\
+W 0
+ffffffffc0001100 1 1 0 0
+ffffffffc0001200 1 2 0 0
+ffffffffc0001300 1 4 0 0
+ffffffffc0001400 1 8 0 0
+ffffffffc0001500 1 10 0 0
+ffffffffc0003000 1 20 0 0
 """
 
 
@@ -99,6 +117,11 @@ class Counts(unittest.TestCase):
         self.assertEqual(figures["added"], 15)
         self.assertEqual(figures["host"], 22)
         self.assertEqual(figures["parts"]["device"], 3.5)
+
+    def test_softirqs_are_no_runs_of_workers(self):
+        for mode, runs in (("handler", 1 + 4 + 0x10 + 0x20), ("softirq", 1 + 4 + 0x10)):
+            row = rows.Row("efa", "send", 8, mode, batch=1)
+            self.assertEqual(rows.figures(row, windows(TAKERS))[0]["workers"], runs)
 
 
 # The second measurement against the first, and the complaint.
