@@ -225,11 +225,17 @@ def check(args):
 
 
 def keep(_):
-    """The last result becomes the baseline."""
+    """The last result becomes the baseline; rows that it lacks stay as they were. The plot takes
+    all rows."""
     result = json.loads((OUT / "bench.json").read_text())
-    BASELINE.write_text(json.dumps(report.baseline(result), indent=1) + "\n")
-    shutil.copy(OUT / "bench.svg", PLOT)
+    base = report.baseline(result, json.loads(BASELINE.read_text()))
+    names = [row.name() for row in all_about_rows.all_rows()]
+    base["rows"] = {name: base["rows"][name] for name in names if name in base["rows"]}
+    BASELINE.write_text(json.dumps(base, indent=1) + "\n")
     say(f"{BASELINE}")
+    if result["rows"].keys() >= set(names):
+        shutil.copy(OUT / "bench.svg", PLOT)
+        say(f"{PLOT}")
     return 0
 
 

@@ -179,12 +179,16 @@ def plot(result, out, directory):
     subprocess.run(["gnuplot"], input=PLOT.format(out=out, plots=plots), text=True, check=True)
 
 
-def baseline(result):
-    """Of a result, what later ones are held against: what two runs agree about."""
-    kept = {name: {f: r[f] for f in COMPARED if r["agree"][f] and r[f]}
-            for name, r in result["rows"].items()}
-    return {"versions": result["versions"],
-            "rows": {name: figures for name, figures in kept.items() if figures}}
+def baseline(result, former=None):
+    """Of a result, what later ones are held against: what two runs agree about. Rows that the
+    result lacks, or about which its runs don't agree, keep the figures of a former baseline for the
+    same kernel, compiler and QEMU."""
+    kept = dict(former["rows"]) if former and former["versions"] == result["versions"] else {}
+    for name, row in result["rows"].items():
+        figures = {f: row[f] for f in COMPARED if row["agree"][f] and row[f]}
+        if figures:
+            kept[name] = figures
+    return {"versions": result["versions"], "rows": kept}
 
 
 def regressions(result, base, names):

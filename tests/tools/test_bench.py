@@ -156,6 +156,15 @@ class Baseline(unittest.TestCase):
     def test_what_does_not_repeat_is_not_kept(self):
         self.assertEqual(report.baseline(result(agree=False))["rows"], {})
 
+    def test_what_was_not_measured_stays(self):
+        former = {"versions": {"kernel": "6"}, "rows": {"efa send": {"added": 50.0},
+                                                        "efa recv": {"added": 70.0}}}
+        for agree, added in ((True, 100.0), (False, 50.0)):
+            self.assertEqual(report.baseline(result(agree=agree), former)["rows"],
+                             {"efa send": {"added": added}, "efa recv": {"added": 70.0}})
+        former["versions"] = {"kernel": "7"}
+        self.assertEqual(report.baseline(result(), former)["rows"], {"efa send": {"added": 100.0}})
+
 
 if __name__ == "__main__":
     unittest.main()
