@@ -219,8 +219,8 @@ def check(args):
     off_base += [f"{name}: is in the baseline, and isn't measured any more" for name in gone]
     for line in off_base:
         say(f"FAIL {line}")
-    say(f"{compared} figures compared with the baseline, {len(off_base)} more than "
-        f"{report.LIMIT:.0f} % above it, or far below")
+    say(f"{compared} figures compared with the baseline, {len(off_base)} failures: more than "
+        f"{report.LIMIT:.0f} % above it, far below, or missing")
     return 0 if good and compared and not off_base else 1
 
 

@@ -192,16 +192,20 @@ def baseline(result, former=None):
 
 
 def regressions(result, base, names):
-    """A line for each figure of these rows that has grown by too much, in both runs, or
-    that wasn't measured, or hardly; and how many were compared."""
+    """A line for each figure of these rows that has grown by too much, in both runs, or that wasn't
+    measured, or hardly, or that the baseline lacks; and how many were compared."""
     lines, compared = [], 0
     for name in names:
         row = result["rows"].get(name)
-        for figure, then in base["rows"].get(name, {}).items():
+        for figure in COMPARED:
             if not row:
                 lines.append(f"{name}: {figure} wasn't measured")
                 continue
             least, most = sorted(row["both"][figure])
+            then = base["rows"].get(name, {}).get(figure)
+            if then is None:
+                lines.append(f"{name}: {figure} {least:.0f}, isn't in the baseline; keep a new one")
+                continue
             compared += 1
             if least > then * (1 + LIMIT / 100):
                 lines.append(f"{name}: {figure} {least:.0f}, was {then:.0f}")

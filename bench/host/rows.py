@@ -256,7 +256,9 @@ def all_rows():
 
 def waits(row):
     """The device takes so long over the data that the ULP looks in vain meanwhile, and
-    how often it does is chance: it differs between builds of the same source."""
+    how often it does is chance: it differs between builds of the same source. So does how many
+    operations of 128 KiB a block device has for each event: what kOFI adds to a read of kofiblk
+    was 6444 and 6820 in two boots of one build, 6 % more, and a row may only grow by 3 %."""
     return (row.kind in ("write", "read") and row.size > 4 * KIB or
             row.ulp in PAIRS and row.size == KIB * KIB or row.ulp in READ_PAIRS)
 
@@ -266,10 +268,10 @@ def checked():
     for row in all_rows():
         if waits(row):
             continue
-        if (row.ulp in ("match", "tag", RDM_DISK, POLLED_DISK, *PAIRS) or
-                row.ulp in ("nvme-rdma", "kofiblk") and row.batch == DEPTH):
+        if (row.ulp in ("match", "tag", "kofiblk", RDM_DISK, POLLED_DISK, *PAIRS) or
+                row.ulp == "nvme-rdma" and row.batch == DEPTH):
             yield row
-        if row.ulp in ("efa", "rdm") and (row.mode == "polled" or
+        if row.ulp in ("efa", "rdm") and (row.mode in ("polled", "softirq") or
                                  (row.kind, row.size) in (("send", 8), ("recvapart", 8),
                                                           ("reg", 4 * KIB))):
             yield row

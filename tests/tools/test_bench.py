@@ -2,6 +2,7 @@
 """The benchmarks' arithmetic: parts by symbol, baselines, what counts as grown."""
 
 import copy
+import json
 import pathlib
 import sys
 import tempfile
@@ -152,6 +153,21 @@ class Baseline(unittest.TestCase):
         grown, compared = report.regressions({**result(), "rows": {}},
                                              report.baseline(result()), ["efa send"])
         self.assertEqual((len(grown), compared), (1, 0))
+
+    def test_what_the_baseline_lacks_is_bad(self):
+        for base in ({}, {"efa send": {}}, {"efa recv": {"added": 100.0}}):
+            grown, compared = report.regressions(result(), {"rows": base}, ["efa send"])
+            self.assertEqual((len(grown), compared), (1, 0))
+            self.assertIn("efa send: added 100, isn't in the baseline", grown[0])
+
+    def test_checked_rows_have_figures(self):
+        base = json.loads((TOP / "bench" / "baseline.json").read_text())["rows"]
+        checked = {row.name(): report.COMPARED for row in rows.checked()}
+        self.assertLessEqual({"efa recv 8B softirq single", "efa inv 4KiB softirq single",
+                              "efa regown 4KiB polled single", "kofiblk read 4KiB depth=1",
+                              "kofiblk write 4KiB depth=1"}, checked.keys())
+        self.assertEqual([f"{name}: {figure}" for name, figures in checked.items()
+                          for figure in figures if figure not in base.get(name, {})], [])
 
     def test_what_does_not_repeat_is_not_kept(self):
         self.assertEqual(report.baseline(result(agree=False))["rows"], {})
