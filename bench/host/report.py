@@ -14,9 +14,6 @@ DISK_COLUMNS = ("row", *DISK_PARTS, "whole", "at most", "after", "added", "devic
 LIMIT = 3.0             # percent, of what a row may grow
 LEAST = 0.5             # of what it was: less isn't thrift, but counted elsewhere
 FIGURES = ("added", "host")
-# The number of times that a worker is woken for a batch is random. Therefore "host" differs
-# between builds of the same source, and isn't compared.
-COMPARED = ("added",)
 
 # (what, row, instructions over verbs at most)
 TARGETS = [(kind, f"{kind} {size} polled", 300) for kind, size in (
@@ -179,13 +176,21 @@ def plot(result, out, directory):
     subprocess.run(["gnuplot"], input=PLOT.format(out=out, plots=plots), text=True, check=True)
 
 
+def compared(name):
+    """The figures of a row that are compared. The number of times that a worker is woken for a
+    batch is random. Therefore "host" differs between builds of the same source, and isn't compared.
+    Rows of tags have no workers, and nothing of them is in modules of kOFI: the functions are
+    inline, or the kernel's."""
+    return ("host",) if name.split()[0] == "tag" else ("added",)
+
+
 def baseline(result, former=None):
     """Of a result, what later ones are held against: what two runs agree about. Rows that the
     result lacks, or about which its runs don't agree, keep the figures of a former baseline for the
     same kernel, compiler and QEMU."""
     kept = dict(former["rows"]) if former and former["versions"] == result["versions"] else {}
     for name, row in result["rows"].items():
-        figures = {f: row[f] for f in COMPARED if row["agree"][f] and row[f]}
+        figures = {f: row[f] for f in compared(name) if row["agree"][f] and row[f]}
         if figures:
             kept[name] = figures
     return {"versions": result["versions"], "rows": kept}
@@ -194,10 +199,10 @@ def baseline(result, former=None):
 def regressions(result, base, names):
     """A line for each figure of these rows that has grown by too much, in both runs, or that wasn't
     measured, or hardly, or that the baseline lacks; and how many were compared."""
-    lines, compared = [], 0
+    lines, count = [], 0
     for name in names:
         row = result["rows"].get(name)
-        for figure in COMPARED:
+        for figure in compared(name):
             if not row:
                 lines.append(f"{name}: {figure} wasn't measured")
                 continue
@@ -206,10 +211,10 @@ def regressions(result, base, names):
             if then is None:
                 lines.append(f"{name}: {figure} {least:.0f}, isn't in the baseline; keep a new one")
                 continue
-            compared += 1
+            count += 1
             if least > then * (1 + LIMIT / 100):
                 lines.append(f"{name}: {figure} {least:.0f}, was {then:.0f}")
             elif most < then * LEAST:
                 lines.append(f"{name}: {figure} {most:.0f}, was {then:.0f}; if that is right, "
                              "keep a new baseline")
-    return lines, compared
+    return lines, count
