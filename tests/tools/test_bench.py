@@ -75,11 +75,13 @@ def windows(text=COUNTS, kallsyms=KALLSYMS):
         return counts.read_windows(file.name, Symbols(kallsyms))
 
 
-def result(added=100.0, host=1000.0, agree=True, other=None):
+def result(added=100.0, host=1000.0, agree=True, other=None, name="efa send", workers=(0.0, 0.0)):
     """other: what the second run added, if that isn't the same."""
     return {"versions": {"kernel": "6"}, "rows": {
-        "efa send": {"added": added, "host": host, "agree": {"added": agree, "host": agree},
-                     "both": {"added": (added, other or added), "host": (host, host)}}}}
+        name: {"added": added, "host": host, "workers": workers[0],
+               "agree": {"added": agree, "host": agree, "workers": workers[0] == workers[1]},
+               "both": {"added": (added, other or added), "host": (host, host),
+                        "workers": workers}}}}
 
 
 class Counts(unittest.TestCase):
@@ -149,6 +151,27 @@ class Baseline(unittest.TestCase):
                 self.assertEqual((len(grown), compared), (bool(complaint), 1))
                 self.assertTrue("".join(grown).startswith(complaint), grown)
 
+    def test_workers_of_single_operations(self):
+        for name in ("efa send single", "kofiblk read depth=1"):
+            for then in (0.0, 1.0):
+                base = report.baseline(result(name=name, workers=(then, then)))
+                self.assertEqual(base["rows"][name], {"added": 100.0, "workers": then})
+                more = then + 1
+                for now, bad in (((then, then), 0), ((more, then), 0), ((more, more), 1)):
+                    grown, compared = report.regressions(result(name=name, workers=now), base,
+                                                         [name])
+                    self.assertEqual((len(grown), compared), (bad, 2), grown)
+
+    def test_workers_of_batches_are_not_compared(self):
+        base = report.baseline(result())
+        self.assertEqual(base["rows"]["efa send"], {"added": 100.0})
+        busy = result(workers=(9.0, 9.0))
+        self.assertEqual(report.regressions(busy, base, ["efa send"]), ([], 1))
+
+    def test_nothing_added_is_not_kept(self):
+        row = result(added=0.0, name="verbs send single", workers=(1.0, 1.0))
+        self.assertEqual(report.baseline(row)["rows"], {})
+
     def test_what_is_missing_is_bad(self):
         grown, compared = report.regressions({**result(), "rows": {}},
                                              report.baseline(result()), ["efa send"])
@@ -167,7 +190,8 @@ class Baseline(unittest.TestCase):
                               "efa regown 4KiB polled single", "kofiblk read 4KiB depth=1",
                               "kofiblk write 4KiB depth=1"}, checked.keys())
         self.assertEqual([f"{name}: {figure}" for name, figures in checked.items()
-                          for figure in figures if not base.get(name, {}).get(figure)], [])
+                          for figure in figures if figure not in base.get(name, {})], [])
+        self.assertTrue(all(base[name][figures[0]] for name, figures in checked.items()))
 
     def test_what_does_not_repeat_is_not_kept(self):
         self.assertEqual(report.baseline(result(agree=False))["rows"], {})
