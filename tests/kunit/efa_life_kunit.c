@@ -142,15 +142,17 @@ static void close_at_depth(struct kunit *test)
 }
 
 /* Completions that the device has written before the close aren't lost. */
-static void close_takes_what_is_done(struct kunit *test)
+static void close_takes(struct kunit *test, u64 bind)
 {
-	struct efa_scene *scene = efa_scene_new(test, NULL);
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) { .bind = bind });
 	struct tally *tally = tally_new(test);
 	unsigned int i, whole = 0;
 
+	KUNIT_EXPECT_EQ(test, efa_ep(scene)->split, !!bind);
 	fill_up(test, scene, tally);
 	/* No event is raised, as if it came too late. */
 	scene->qp->armed = false;
+	scene->qp->tx_armed = false;
 	for (i = 0; i < 10; i++)
 		efake_wr_done(efake_recv(scene->qp, 0), 0);
 	for (i = 0; i < 7; i++)
@@ -159,6 +161,16 @@ static void close_takes_what_is_done(struct kunit *test)
 	whole = 10 + 5;
 	EFA_CLOSE(test, scene->ep);
 	expect_tally(test, scene, tally, ECANCELED, whole);
+}
+
+static void close_takes_what_is_done(struct kunit *test)
+{
+	close_takes(test, 0);
+}
+
+static void close_takes_what_is_late(struct kunit *test)
+{
+	close_takes(test, FI_LAZY_COMPLETION);
 }
 
 static void close_refused(struct kunit *test)
@@ -338,6 +350,7 @@ static void posted_before_enable(struct kunit *test)
 #define DEAD	BIT(3)	/* the admin queue is dead */
 #define PCI	BIT(4)	/* the device can be silenced */
 #define REGION	BIT(5)	/* memory is registered */
+#define LAZY	BIT(6)	/* nobody waits for sends */
 
 static const struct removal {
 	const char	*desc;
@@ -350,9 +363,11 @@ static const struct removal {
 	{ "full", FULL },
 	{ "full, region", FULL | REGION },
 	{ "full, done in part", FULL | DONE },
+	{ "full, done in part, lazy", FULL | DONE | LAZY },
 	{ "full, pci", FULL | PCI },
 	{ "full, dead", FULL | DEAD },
 	{ "full, dead, done in part", FULL | DEAD | DONE },
+	{ "full, dead, done in part, lazy", FULL | DEAD | DONE | LAZY },
 	{ "full, dead, pci", FULL | DEAD | PCI },
 	{ "full, dead, pci, region", FULL | DEAD | PCI | REGION },
 };
@@ -363,7 +378,7 @@ static void remove_when(struct kunit *test)
 {
 	u32 how = ((const struct removal *)test->param_value)->how;
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
-		.idle = how & IDLE,
+		.bind = how & LAZY ? FI_LAZY_COMPLETION : 0, .idle = how & IDLE,
 	});
 	struct tally *tally = tally_new(test);
 	struct efake *fake = scene->fake;
@@ -378,6 +393,7 @@ static void remove_when(struct kunit *test)
 		fill_up(test, scene, tally);
 	if (how & DONE) {
 		scene->qp->armed = false;
+		scene->qp->tx_armed = false;
 		efake_wr_done(efake_recv(scene->qp, 0), 0);
 		efake_wr_done(efake_sent(scene->qp, 0), 0);
 	}
@@ -747,6 +763,7 @@ static struct kunit_case life_cases[] = {
 	KUNIT_CASE(posted_before_enable),
 	KUNIT_CASE(close_at_depth),
 	KUNIT_CASE(close_takes_what_is_done),
+	KUNIT_CASE(close_takes_what_is_late),
 	KUNIT_CASE(close_refused),
 	KUNIT_CASE(qp_in_error),
 	KUNIT_CASE(close_idle),
