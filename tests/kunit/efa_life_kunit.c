@@ -11,7 +11,6 @@
 #include "efa_scene.h"
 
 #define CONTEXTS	1024
-#define DEPTH		(EFAKE_TX_DEPTH + EFAKE_RX_DEPTH)
 
 /**
  * struct tally - results of operations
@@ -710,55 +709,6 @@ static void remove_under_sleepers(struct kunit *test)
 	expect_gone(test, scene);
 }
 
-/* Threads that post until the device is removed. */
-#define POSTERS	3
-
-static void post_till_gone(struct kofi_thread *thread)
-{
-	struct efa_scene *scene = thread->arg;
-	long posted = 0, tried = 0;
-	ssize_t ret;
-
-	do {
-		ret = tried++ % 2 ? efa_recv(scene, 64, 1) :
-				   efa_send(scene, 64, 1);
-		posted += !ret;
-		if (ret == -EAGAIN)
-			cond_resched();
-	} while (!ret || ret == -EAGAIN);
-	thread->ret = ret == -ENODEV ? posted : ret;
-}
-
-static void remove_under_posts(struct kunit *test)
-{
-	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
-		.cq.size = 4096,
-	});
-	unsigned long stop = jiffies + msecs_to_jiffies(KOFI_NEVER_MS);
-	struct kofi_thread thread[POSTERS];
-	unsigned int i, n = 0, posted = 0;
-
-	scene->fake->auto_tx = true;
-	for (i = 0; i < POSTERS; i++)
-		kofi_thread_start(test, &thread[i], post_till_gone, scene);
-	/* Wait until they have posted enough, however slow the machine is. */
-	for (i = 0; i < 200 || (n <= 2 * DEPTH && time_before(jiffies, stop));
-	     i++) {
-		usleep_range(50, 100);
-		n += efa_drain(scene);
-	}
-	efake_remove(scene->fake);
-	for (i = 0; i < POSTERS; i++) {
-		kofi_thread_join(test, &thread[i]);
-		KUNIT_EXPECT_GE(test, thread[i].ret, 0);
-		posted += thread[i].ret;
-	}
-	n += efa_drain(scene);
-	KUNIT_EXPECT_EQ(test, n, posted);
-	KUNIT_EXPECT_GT(test, posted, 2 * DEPTH);
-	kunit_info(test, "%u operations\n", posted);
-}
-
 static struct kunit_case life_cases[] = {
 	KUNIT_CASE(posted_before_enable),
 	KUNIT_CASE(close_at_depth),
@@ -780,7 +730,6 @@ static struct kunit_case life_cases[] = {
 	KUNIT_CASE(refused_and_given_up),
 	KUNIT_CASE(remove_in_handler),
 	KUNIT_CASE(remove_under_sleepers),
-	KUNIT_CASE(remove_under_posts),
 	{}
 };
 
