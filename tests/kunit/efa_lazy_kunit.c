@@ -4,9 +4,7 @@
  * for those who wait, for another operation, for room or for the end of the endpoint.
  */
 #include "crew.h"
-#include "efa_scene.h"
-
-#define REMOTE	(FI_REMOTE_READ | FI_REMOTE_WRITE)
+#include "efa_lazy.h"
 
 static atomic_t calls, got;
 
@@ -39,24 +37,9 @@ static struct efa_scene *lazy_scene(struct kunit *test, size_t tx_size)
 	return scene;
 }
 
-static ssize_t lazy_msg_on(struct fid_ep *ep, struct efa_scene *scene, long ctx, u64 flags)
-{
-	struct kvec iov = { scene->buf, 64 };
-	struct fi_msg msg = { .addr = scene->peer, .context = (void *)ctx };
-
-	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, iov.iov_len);
-	return fi_sendmsg(ep, &msg, flags);
-}
-
 static ssize_t lazy_msg(struct efa_scene *scene, long ctx, u64 flags)
 {
 	return lazy_msg_on(scene->ep, scene, ctx, flags);
-}
-
-/* Complete the oldest send. */
-static void lazy_done(struct efake_qp *qp)
-{
-	efake_wr_done(efake_sent(qp, 0), 0);
 }
 
 /* The next check whether sends are outstanding for long. */
@@ -431,28 +414,6 @@ static void lazy_handle(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == 1));
 }
 
-static struct fid_mr *lazy_mr(struct kunit *test, struct efa_scene *scene, struct fid_ep *ep,
-			      struct fid_cq *cq)
-{
-	const struct fi_mr_alloc_attr attr = {
-		.max_pages = 1, .access = REMOTE, .cq = cq, .ep = ep,
-	};
-	struct fid_mr *mr = NULL;
-
-	KUNIT_ASSERT_EQ(test, fi_mr_alloc(scene->domain, &attr, &mr, NULL), 0);
-	return mr;
-}
-
-static int lazy_reg(struct efa_scene *scene, struct fid_mr *mr, u64 flags)
-{
-	const struct kvec iov = { scene->buf, PAGE_SIZE };
-	const struct fi_mr_attr attr = {
-		.type = FI_MR_KVEC, .mr_iov = &iov, .iov_count = 1, .access = REMOTE,
-	};
-
-	return fi_mr_post_reg(mr, &attr, flags);
-}
-
 /* Registrations of the endpoint are waited for, even if they have no completion. */
 static void lazy_registers(struct kunit *test)
 {
@@ -552,40 +513,6 @@ static void lazy_handler_posts_late(struct kunit *test)
 
 /* --- a queue for sends that nobody waits at --- */
 
-struct lazy_two {
-	u64		bind;
-	struct fid_cq	*cq;
-	struct fid_ep	*ep;
-	struct efake_qp	*qp;
-};
-
-/* The scene's queue, with a handler, is that of receives. */
-static void two_open(struct kunit *test, struct efa_scene *scene, struct lazy_two *two, u32 cq_size)
-{
-	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_DATA, .size = cq_size };
-
-	KUNIT_ASSERT_EQ(test, fi_cq_open(scene->domain, &attr, &two->cq, NULL), 0);
-	KUNIT_ASSERT_EQ(test, fi_endpoint(scene->domain, scene->info, &two->ep, NULL), 0);
-	KUNIT_ASSERT_EQ(test, fi_ep_bind(two->ep, &scene->av->fid, 0), 0);
-	KUNIT_ASSERT_EQ(test, fi_ep_bind(two->ep, &scene->cq->fid, FI_RECV), 0);
-	KUNIT_ASSERT_EQ(test, fi_ep_bind(two->ep, &two->cq->fid, FI_TRANSMIT | two->bind), 0);
-	KUNIT_ASSERT_EQ(test, fi_enable(two->ep), 0);
-	two->qp = efake_last_qp(scene->fake);
-	efake_settle();
-	KUNIT_EXPECT_TRUE(test, to_kefa_ep(two->ep)->split);
-}
-
-static void two_close(struct kunit *test, struct lazy_two *two)
-{
-	KUNIT_EXPECT_EQ(test, fi_close(&two->ep->fid), 0);
-	KUNIT_EXPECT_EQ(test, fi_close(&two->cq->fid), 0);
-}
-
-static ssize_t two_send(struct efa_scene *scene, struct lazy_two *two)
-{
-	return fi_send(two->ep, scene->buf, 64, NULL, scene->peer, two);
-}
-
 static void two_polled(struct kunit *test)
 {
 	struct efa_scene *scene = lazy_scene(test, 0);
@@ -615,13 +542,8 @@ static void two_crowd(struct kunit *test, struct efa_scene *scene, struct lazy_t
 {
 	int i;
 
-	for (i = 0; i < 4; i++) {
-		KUNIT_ASSERT_EQ(test, fi_endpoint(scene->domain, scene->info, &eps[i], NULL), 0);
-		KUNIT_ASSERT_EQ(test, fi_ep_bind(eps[i], &scene->av->fid, 0), 0);
-		KUNIT_ASSERT_EQ(test, fi_ep_bind(eps[i], &scene->cq->fid, FI_RECV), 0);
-		KUNIT_ASSERT_EQ(test, fi_ep_bind(eps[i], &two->cq->fid, FI_TRANSMIT), 0);
-		KUNIT_ASSERT_EQ(test, fi_enable(eps[i]), 0);
-	}
+	for (i = 0; i < 4; i++)
+		eps[i] = efa_scene_apart(test, scene, scene->cq, &two->cq->fid, FI_TRANSMIT);
 }
 
 /* Readers of a queue with many endpoints don't poll these, so sends raise events. */

@@ -136,6 +136,19 @@ struct fid_ep *efa_scene_ep(struct kunit *test, struct efa_scene *scene,
 	return ep;
 }
 
+struct fid_ep *efa_scene_apart(struct kunit *test, struct efa_scene *scene, struct fid_cq *rx,
+			       struct fid *tx, u64 flags)
+{
+	struct fid_ep *ep;
+
+	KUNIT_ASSERT_EQ(test, fi_endpoint(scene->domain, scene->info, &ep, NULL), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(ep, &scene->av->fid, 0), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(ep, &rx->fid, FI_RECV), 0);
+	KUNIT_ASSERT_EQ(test, fi_ep_bind(ep, tx, flags), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(ep), 0);
+	return ep;
+}
+
 struct fi_efa_addr efa_addr(u8 gid, u16 qpn)
 {
 	return (struct fi_efa_addr) {
@@ -156,21 +169,21 @@ fi_addr_t efa_insert(struct kunit *test, struct efa_scene *scene, u8 gid,
 	return got;
 }
 
-struct efa_comp efa_read(struct efa_scene *scene)
+struct efa_comp efa_read_cq(struct fid_cq *cq)
 {
 	struct efa_comp comp = { };
 
-	comp.ret = fi_cq_read(scene->cq, &comp.entry, 1);
+	comp.ret = fi_cq_read(cq, &comp.entry, 1);
 	if (comp.ret == -FI_EAVAIL)
-		fi_cq_readerr(scene->cq, &comp.error, 0);
+		fi_cq_readerr(cq, &comp.error, 0);
 	return comp;
 }
 
-unsigned int efa_drain(struct efa_scene *scene)
+unsigned int efa_drain_cq(struct fid_cq *cq)
 {
 	unsigned int n = 0;
 
-	while (efa_read(scene).ret != -EAGAIN)
+	while (efa_read_cq(cq).ret != -EAGAIN)
 		n++;
 	return n;
 }

@@ -88,14 +88,17 @@ struct efa_scene *efa_scene_on(struct kunit *test, struct efake *fake,
 /* Open another endpoint with the scene's completion queue and address vector. */
 struct fid_ep *efa_scene_ep(struct kunit *test, struct efa_scene *scene,
 			    u64 bind);
+/* Open and enable another endpoint, with a queue or counter of its own for sends. */
+struct fid_ep *efa_scene_apart(struct kunit *test, struct efa_scene *scene, struct fid_cq *rx,
+			       struct fid *tx, u64 flags);
 
 struct fi_info *efa_info(struct kunit *test, const char *device);
 struct fi_efa_addr efa_addr(u8 gid, u16 qpn);
 fi_addr_t efa_insert(struct kunit *test, struct efa_scene *scene, u8 gid,
 		     u16 qpn);
-struct efa_comp efa_read(struct efa_scene *scene);
+struct efa_comp efa_read_cq(struct fid_cq *cq);
 /* Return: number of completions and errors that can be read. */
-unsigned int efa_drain(struct efa_scene *scene);
+unsigned int efa_drain_cq(struct fid_cq *cq);
 void efa_fill(u8 *buf, size_t len, u8 seed);
 bool efa_filled(const u8 *buf, size_t len, u8 seed);
 
@@ -127,6 +130,17 @@ static inline struct kefa_domain *efa_dom(struct efa_scene *scene)
 static inline struct kofi_cq *efa_cq(struct efa_scene *scene)
 {
 	return container_of(scene->cq, struct kofi_cq, cq_fid);
+}
+
+/* The same for the scene's queue. */
+static inline struct efa_comp efa_read(struct efa_scene *scene)
+{
+	return efa_read_cq(scene->cq);
+}
+
+static inline unsigned int efa_drain(struct efa_scene *scene)
+{
+	return efa_drain_cq(scene->cq);
 }
 
 /* Post with a number as the context. */

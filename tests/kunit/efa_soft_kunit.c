@@ -224,11 +224,7 @@ static void soft_and_not(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fi_cq_open(scene->domain, &attr, &sleeps, NULL), 0);
 	attr.flags = FI_CQ_SOFTIRQ;
 	KUNIT_ASSERT_EQ(test, fi_cq_open(scene->domain, &attr, &soft, NULL), 0);
-	KUNIT_ASSERT_EQ(test, fi_endpoint(scene->domain, scene->info, &ep, NULL), 0);
-	KUNIT_ASSERT_EQ(test, fi_ep_bind(ep, &scene->av->fid, 0), 0);
-	KUNIT_ASSERT_EQ(test, fi_ep_bind(ep, &soft->fid, FI_RECV), 0);
-	KUNIT_ASSERT_EQ(test, fi_ep_bind(ep, &sleeps->fid, FI_TRANSMIT), 0);
-	KUNIT_ASSERT_EQ(test, fi_enable(ep), 0);
+	ep = efa_scene_apart(test, scene, soft, &sleeps->fid, FI_TRANSMIT);
 	KUNIT_EXPECT_FALSE(test, to_kefa_ep(ep)->softirq);
 	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
 	KUNIT_EXPECT_EQ(test, fi_close(&soft->fid), 0);
