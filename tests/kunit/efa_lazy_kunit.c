@@ -377,9 +377,22 @@ static void lazy_sleeper(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cq_sread(scene->cq, entry, 2, NULL, KOFI_NEVER_MS), 1);
 }
 
-/* A counter counts all sends at once. */
+static const struct counted {
+	const char	*desc;
+	u64		what;
+	ssize_t		(*post)(struct efa_scene *scene, size_t len, long ctx);
+} counteds[] = {
+	{ "sends", FI_SEND, efa_send },
+	{ "reads", FI_READ, efa_get },
+	{ "writes", FI_WRITE, efa_write },
+};
+
+KUNIT_ARRAY_PARAM_DESC(counted, counteds, desc);
+
+/* A counter, of whatever it is, counts at once, and no operation is late. */
 static void lazy_counter(struct kunit *test)
 {
+	const struct counted *counted = test->param_value;
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
 		.cq.wait_obj = FI_WAIT_UNSPEC, .bind = FI_LAZY_COMPLETION, .idle = true,
 	});
@@ -387,15 +400,18 @@ static void lazy_counter(struct kunit *test)
 	struct fid_cntr *cntr;
 
 	KUNIT_ASSERT_EQ(test, fi_cntr_open(scene->domain, &attr, &cntr, NULL), 0);
-	KUNIT_EXPECT_EQ(test, fi_ep_bind(scene->ep, &cntr->fid, FI_SEND), 0);
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(scene->ep, &cntr->fid, counted->what), 0);
 	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
 	scene->qp = efake_last_qp(scene->fake);
 	efake_settle();
 	KUNIT_EXPECT_FALSE(test, efa_ep(scene)->split);
-	KUNIT_EXPECT_EQ(test, lazy_msg(scene, 1, 0), 0);
+	/* A reader that polls isn't relied on to count. */
+	KUNIT_EXPECT_FALSE(test, efa_ep(scene)->by_readers);
+	KUNIT_EXPECT_EQ(test, counted->post(scene, 64, 1), 0);
 	lazy_done(scene->qp);
 	KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, 1, KOFI_NEVER_MS), 0);
 	KUNIT_EXPECT_EQ(test, efa_drain(scene), 1U);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr), 1ULL);
 	EFA_CLOSE(test, scene->ep);
 	EFA_CLOSE(test, cntr);
 }
@@ -826,7 +842,7 @@ static struct kunit_case lazy_cases[] = {
 	KUNIT_CASE(lazy_full),
 	KUNIT_CASE(lazy_pieces),
 	KUNIT_CASE(lazy_sleeper),
-	KUNIT_CASE(lazy_counter),
+	KUNIT_CASE_PARAM(lazy_counter, counted_gen_params),
 	KUNIT_CASE(lazy_handle),
 	KUNIT_CASE(lazy_registers),
 	KUNIT_CASE(lazy_handler_posts),

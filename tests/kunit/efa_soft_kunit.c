@@ -32,6 +32,15 @@ static void soft_done(struct efake_qp *qp)
 	efake_wr_done(efake_sent(qp, 0), 0);
 }
 
+/* Events are enabled, and nothing has been counted. */
+static void soft_begin(struct kunit *test, struct efa_scene *scene)
+{
+	KUNIT_EXPECT_TRUE(test, kofi_soon(scene->qp->armed));
+	atomic_set(&got, 0);
+	atomic_set(&in_softirq, 0);
+	atomic_set(&elsewhere, 0);
+}
+
 static struct efa_scene *soft_scene(struct kunit *test, size_t tx_size)
 {
 	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
@@ -40,10 +49,7 @@ static struct efa_scene *soft_scene(struct kunit *test, size_t tx_size)
 	});
 
 	KUNIT_ASSERT_TRUE(test, efa_ep(scene)->softirq);
-	KUNIT_EXPECT_TRUE(test, kofi_soon(scene->qp->armed));
-	atomic_set(&got, 0);
-	atomic_set(&in_softirq, 0);
-	atomic_set(&elsewhere, 0);
+	soft_begin(test, scene);
 	return scene;
 }
 
@@ -231,6 +237,72 @@ static void soft_and_not(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&sleeps->fid), 0);
 }
 
+static struct fid_cntr *soft_cntr(struct kunit *test, struct efa_scene *scene)
+{
+	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fid_cntr *cntr;
+
+	KUNIT_ASSERT_EQ(test, fi_cntr_open(scene->domain, &attr, &cntr, NULL), 0);
+	return cntr;
+}
+
+/* A softirq counts, and wakes the waiter. Counted operations aren't late. */
+static void soft_counts(struct kunit *test)
+{
+	struct efa_scene *scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq = { .handler = soft_handler, .flags = FI_CQ_SOFTIRQ },
+		.bind = FI_LAZY_COMPLETION, .idle = true,
+	});
+	struct fid_cntr *cntr = soft_cntr(test, scene);
+	int i;
+
+	KUNIT_EXPECT_EQ(test, fi_ep_bind(scene->ep, &cntr->fid, FI_SEND | FI_READ | FI_WRITE), 0);
+	KUNIT_ASSERT_EQ(test, fi_enable(scene->ep), 0);
+	scene->qp = efake_last_qp(scene->fake);
+	KUNIT_EXPECT_TRUE(test, efa_ep(scene)->softirq);
+	KUNIT_EXPECT_FALSE(test, efa_ep(scene)->split);
+	soft_begin(test, scene);
+	for (i = 1; i <= 9; i++) {
+		KUNIT_EXPECT_EQ(test, i % 3 == 0 ? efa_send(scene, 64, i) :
+				      i % 3 == 1 ? efa_get(scene, 64, i) :
+						   efa_write(scene, 64, i), 0);
+		soft_done(scene->qp);
+		KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, i, KOFI_NEVER_MS), 0);
+		KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == i));
+	}
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr), 9ULL);
+	KUNIT_EXPECT_GE(test, atomic_read(&in_softirq), 1);
+	KUNIT_EXPECT_EQ(test, atomic_read(&elsewhere), 0);
+	EFA_CLOSE(test, scene->ep);
+	EFA_CLOSE(test, cntr);
+}
+
+/* Without a queue for sends, those who wait for their counter are told of room. */
+static void soft_counts_room(struct kunit *test)
+{
+	struct efa_scene *scene = soft_scene(test, 2);
+	struct fid_cntr *cntr = soft_cntr(test, scene);
+	struct fid_ep *ep = efa_scene_apart(test, scene, scene->cq, &cntr->fid, FI_SEND);
+	struct efake_qp *qp = efake_last_qp(scene->fake);
+	int i;
+
+	KUNIT_EXPECT_TRUE(test, to_kefa_ep(ep)->softirq);
+	KUNIT_EXPECT_FALSE(test, to_kefa_ep(ep)->split);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(qp->armed));
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, fi_send(ep, scene->buf, 64, NULL, scene->peer, NULL),
+				i < 2 ? 0 : -EAGAIN);
+	soft_done(qp);
+	/* More than can be reached, and not for the time-out. */
+	KUNIT_EXPECT_EQ(test, fi_cntr_wait(cntr, 3, KOFI_NEVER_MS), -EAGAIN);
+	KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr), 1ULL);
+	KUNIT_EXPECT_EQ(test, fi_send(ep, scene->buf, 64, NULL, scene->peer, NULL), 0);
+	/* Nothing concerns the handler. */
+	KUNIT_EXPECT_EQ(test, atomic_read(&in_softirq) + atomic_read(&elsewhere), 0);
+	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
+	EFA_CLOSE(test, cntr);
+}
+
 /* Posts are refused while softirqs complete others; then the endpoint is closed, or removed. */
 static void soft_busy(struct kunit *test, bool remove)
 {
@@ -272,6 +344,8 @@ static struct kunit_case soft_cases[] = {
 	KUNIT_CASE(soft_more_held),
 	KUNIT_CASE(soft_interrupts),
 	KUNIT_CASE(soft_and_not),
+	KUNIT_CASE(soft_counts),
+	KUNIT_CASE(soft_counts_room),
 	KUNIT_CASE(soft_close),
 	KUNIT_CASE(soft_remove),
 	{}
