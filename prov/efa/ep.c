@@ -26,7 +26,8 @@ void kefa_ep_halt(struct kefa_ep *ep, int err)
 	if (ep->state != KEFA_EP_STOPPED) {
 		ep->had_qp = ep->state == KEFA_EP_ENABLED;
 		WRITE_ONCE(ep->stop_err, err);
-		WRITE_ONCE(ep->state, KEFA_EP_STOPPED);
+		/* Pairs with kefa_not_enabled(), which then reads the errno. */
+		smp_store_release(&ep->state, KEFA_EP_STOPPED);
 		ep->kind->limits(ep);
 		trace_kefa_ep(ep, false, err);
 	}

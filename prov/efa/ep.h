@@ -422,7 +422,7 @@ static inline void kefa_ep_kick_held(struct kefa_ep *ep)
  */
 static inline int kefa_not_enabled(const struct kefa_ep *ep)
 {
-	/* Pairs with kefa_ep_start(), which has set up the endpoint. */
+	/* Pairs with kefa_ep_start(), which has set up the endpoint, and with kefa_ep_halt(). */
 	if (smp_load_acquire(&ep->state) == KEFA_EP_ENABLED)
 		return 0;
 	return READ_ONCE(ep->stop_err) == ENODEV ? -ENODEV : -FI_EOPBADSTATE;
