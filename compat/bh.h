@@ -2,13 +2,15 @@
 /*
  * Running a work item's function in softirq context, queued by an interrupt. From 6.9 on
  * system_bh_wq does that. Before, irq_poll does the same for the CPU that queues it.
+ *
+ * COMPAT_BH_IRQ_POLL has irq_poll do it on any kernel, for tests.
  */
 #ifndef KOFI_COMPAT_BH_H
 #define KOFI_COMPAT_BH_H
 
 #include <linux/workqueue.h>
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0) && !defined(COMPAT_BH_IRQ_POLL)
 
 struct compat_bh {
 	struct work_struct	*work;

@@ -5,10 +5,12 @@
 
 #include <kunit/test.h>
 #include <linux/completion.h>
+#include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/interrupt.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
+#include <linux/ktime.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/wait.h>
@@ -68,10 +70,9 @@ static inline int kofi_thread_main(void *data)
 	return 0;
 }
 
-static inline void kofi_thread_start(struct kunit *test,
-				     struct kofi_thread *thread,
-				     void (*fn)(struct kofi_thread *thread),
-				     void *arg)
+/* @cpu: the only CPU that the thread may run on, or -1 */
+static inline void kofi_thread_start_on(struct kunit *test, struct kofi_thread *thread,
+					void (*fn)(struct kofi_thread *thread), void *arg, int cpu)
 {
 	thread->fn = fn;
 	thread->arg = arg;
@@ -81,8 +82,18 @@ static inline void kofi_thread_start(struct kunit *test,
 	thread->task = kthread_create(kofi_thread_main, thread, "kofi-test");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(thread->task));
 	get_task_struct(thread->task);
+	if (cpu >= 0)
+		kthread_bind(thread->task, cpu);
 	wake_up_process(thread->task);
 	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(thread->up)));
+}
+
+static inline void kofi_thread_start(struct kunit *test,
+				     struct kofi_thread *thread,
+				     void (*fn)(struct kofi_thread *thread),
+				     void *arg)
+{
+	kofi_thread_start_on(test, thread, fn, arg, -1);
 }
 
 static inline void kofi_thread_kill(struct kofi_thread *thread)
@@ -146,6 +157,74 @@ static inline bool kofi_hunting(unsigned long start, unsigned int msecs,
 {
 	return !kofi_waited(start, rounds < KOFI_ROUNDS_MIN ? KOFI_NEVER_MS :
 							      msecs);
+}
+
+/* Find two CPUs, or skip the case. */
+static inline void kofi_two_cpus(struct kunit *test, unsigned int cpu[2])
+{
+	cpu[0] = cpumask_first(cpu_online_mask);
+	cpu[1] = cpumask_next(cpu[0], cpu_online_mask);
+	if (cpu[1] >= nr_cpu_ids)
+		kunit_skip(test, "one CPU");
+}
+
+/**
+ * struct kofi_vigil - one CPU is in a function while a thread on another one waits for its end
+ * @entered: completed by the function
+ * @waits: the thread begins to wait
+ * @waited: the thread has stopped waiting
+ * @early: the thread has stopped waiting before the function ended
+ */
+struct kofi_vigil {
+	struct completion	entered;
+	bool			waits;
+	bool			waited;
+	bool			early;
+};
+
+/* Time for which a function stays after the thread began to wait for its end. */
+#define KOFI_VIGIL_MS	30
+
+/* In the function, in any context: stay until the thread has waited, or for a time. */
+static inline void kofi_vigil_stay(struct kofi_vigil *vigil, unsigned int msecs)
+{
+	const ktime_t never = ktime_add_ms(ktime_get(), KOFI_SPIN_MS);
+	ktime_t stop;
+
+	complete(&vigil->entered);
+	while (!READ_ONCE(vigil->waits) && ktime_before(ktime_get(), never))
+		cpu_relax();
+	stop = min(never, ktime_add_ms(ktime_get(), msecs));
+	while (!READ_ONCE(vigil->waited) && ktime_before(ktime_get(), stop))
+		cpu_relax();
+	vigil->early = READ_ONCE(vigil->waited);
+}
+
+/* In the thread, around the call that waits. */
+static inline void kofi_vigil_begin(struct kofi_vigil *vigil)
+{
+	kofi_completed(&vigil->entered);
+	WRITE_ONCE(vigil->waits, true);
+}
+
+static inline void kofi_vigil_end(struct kofi_vigil *vigil)
+{
+	WRITE_ONCE(vigil->waited, true);
+}
+
+/* Run @here on one CPU, and @meanwhile on another one while the first keeps the vigil. */
+static inline void kofi_both(struct kunit *test, void *arg,
+			     void (*here)(struct kofi_thread *thread),
+			     void (*meanwhile)(struct kofi_thread *thread))
+{
+	struct kofi_thread thread[2];
+	unsigned int cpu[2];
+
+	kofi_two_cpus(test, cpu);
+	kofi_thread_start_on(test, &thread[0], meanwhile, arg, cpu[0]);
+	kofi_thread_start_on(test, &thread[1], here, arg, cpu[1]);
+	kofi_thread_join(test, &thread[1]);
+	kofi_thread_join(test, &thread[0]);
 }
 
 /* Run a tasklet in softirq context, and wait until it has run. */
