@@ -227,6 +227,27 @@ static inline void kofi_both(struct kunit *test, void *arg,
 	kofi_thread_join(test, &thread[0]);
 }
 
+/**
+ * struct kofi_contexts - numbers of calls of a handler with FI_CQ_SOFTIRQ
+ * @softirq: in softirqs
+ * @off: in process context with softirqs off
+ * @on: in other contexts, which aren't allowed
+ */
+struct kofi_contexts {
+	atomic_t	softirq;
+	atomic_t	off;
+	atomic_t	on;
+};
+
+/* In the handler. */
+static inline void kofi_context_note(struct kofi_contexts *contexts)
+{
+	if (in_serving_softirq())
+		atomic_inc(&contexts->softirq);
+	else
+		atomic_inc(in_task() && softirq_count() ? &contexts->off : &contexts->on);
+}
+
 /* Run a tasklet in softirq context, and wait until it has run. */
 static inline void kofi_in_softirq(struct tasklet_struct *tasklet,
 				   void (*fn)(struct tasklet_struct *tasklet))
