@@ -56,6 +56,8 @@ static void end_open(struct kunit *test, struct rdm_pair *pair, struct rdm_end *
 		.format		= FI_CQ_FORMAT_TAGGED,
 		.size		= opts->cq_size,
 		.wait_obj	= opts->sleepers ? FI_WAIT_UNSPEC : FI_WAIT_NONE,
+		.handler	= opts->handler,
+		.flags		= opts->handler ? FI_CQ_SOFTIRQ : 0,
 	};
 	struct fi_cntr_attr cntr_attr = { };
 	struct fi_av_attr av_attr = { };

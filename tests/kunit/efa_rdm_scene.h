@@ -39,6 +39,7 @@ extern bool rdm_long;
  * @local: the parameter local_transfer
  * @not_local: with @local, the second endpoint doesn't permit it
  * @sleepers: readers of the completion queues can sleep, and no counter is bound
+ * @handler: handler of the completion queues, with FI_CQ_SOFTIRQ
  */
 struct rdm_opts {
 	u64	caps;
@@ -62,6 +63,7 @@ struct rdm_opts {
 	bool	local;
 	bool	not_local;
 	bool	sleepers;
+	void	(*handler)(struct fid_cq *cq, void *context);
 };
 
 /**

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Handlers in softirqs: an endpoint whose handlers all allow it has no worker in process context.
+ * Handlers in softirqs: an endpoint whose handlers all allow it has no worker in process context,
+ * if it is one of efa-direct. Others call these handlers in their worker, with softirqs off.
  */
 #include <linux/cpumask.h>
 #include <linux/preempt.h>
 #include <linux/workqueue.h>
 #include "crew.h"
+#include "efa_rdm_scene.h"
 #include "efa_scene.h"
 
-static atomic_t got, in_softirq, elsewhere;
+static struct kofi_contexts where;
+static atomic_t got;
 
 static void soft_handler(struct fid_cq *cq, void *context)
 {
-	struct fi_cq_data_entry entry;
+	struct fi_cq_tagged_entry entry;
 	struct fi_cq_err_entry error = { };
 	ssize_t n;
 
-	atomic_inc(in_serving_softirq() ? &in_softirq : &elsewhere);
+	kofi_context_note(&where);
 	do {
 		n = fi_cq_read(cq, &entry, 1);
 		if (n == -FI_EAVAIL)
@@ -32,13 +35,24 @@ static void soft_done(struct efake_qp *qp)
 	efake_wr_done(efake_sent(qp, 0), 0);
 }
 
+/* Before the handler is called. */
+static void soft_reset(void)
+{
+	where = (struct kofi_contexts) { };
+	atomic_set(&got, 0);
+}
+
+/* Return: the number of calls of the handler that weren't in softirqs. */
+static int soft_elsewhere(void)
+{
+	return atomic_read(&where.off) + atomic_read(&where.on);
+}
+
 /* Events are enabled, and nothing has been counted. */
 static void soft_begin(struct kunit *test, struct efa_scene *scene)
 {
 	KUNIT_EXPECT_TRUE(test, kofi_soon(scene->qp->armed));
-	atomic_set(&got, 0);
-	atomic_set(&in_softirq, 0);
-	atomic_set(&elsewhere, 0);
+	soft_reset();
 }
 
 static struct efa_scene *soft_scene(struct kunit *test, size_t tx_size)
@@ -63,8 +77,8 @@ static void soft_called(struct kunit *test)
 		soft_done(scene->qp);
 		KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == i));
 	}
-	KUNIT_EXPECT_GE(test, atomic_read(&in_softirq), 1);
-	KUNIT_EXPECT_EQ(test, atomic_read(&elsewhere), 0);
+	KUNIT_EXPECT_GE(test, atomic_read(&where.softirq), 1);
+	KUNIT_EXPECT_EQ(test, soft_elsewhere(), 0);
 }
 
 /* A handler posts, and its posts share a doorbell. */
@@ -149,7 +163,7 @@ static void soft_more_held(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, efa_ep(scene)->softirq);
 	KUNIT_EXPECT_EQ(test, efa_ep(scene)->work_cpu, cpu);
 	KUNIT_EXPECT_TRUE(test, kofi_soon(qp->armed));
-	atomic_set(&elsewhere, 0);
+	soft_reset();
 	soft_more = scene;
 	KUNIT_EXPECT_EQ(test, work_on_cpu(cpu, soft_post_more, &dir), 0);
 	KUNIT_EXPECT_EQ(test, qp->nsent, 5U);
@@ -164,7 +178,7 @@ static void soft_more_held(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, soft_post(5, FI_RECV | FI_MORE), 0);
 	KUNIT_EXPECT_TRUE(test, kofi_soon(READ_ONCE(qp->nsent) == 6 &&
 					  READ_ONCE(qp->nrecvs) == 6));
-	KUNIT_EXPECT_EQ(test, atomic_read(&elsewhere), 0);
+	KUNIT_EXPECT_EQ(test, soft_elsewhere(), 0);
 }
 
 /* A softirq that interrupts a handler in process context posts at once. */
@@ -271,8 +285,8 @@ static void soft_counts(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == i));
 	}
 	KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr), 9ULL);
-	KUNIT_EXPECT_GE(test, atomic_read(&in_softirq), 1);
-	KUNIT_EXPECT_EQ(test, atomic_read(&elsewhere), 0);
+	KUNIT_EXPECT_GE(test, atomic_read(&where.softirq), 1);
+	KUNIT_EXPECT_EQ(test, soft_elsewhere(), 0);
 	EFA_CLOSE(test, scene->ep);
 	EFA_CLOSE(test, cntr);
 }
@@ -298,10 +312,73 @@ static void soft_counts_room(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_cntr_read(cntr), 1ULL);
 	KUNIT_EXPECT_EQ(test, fi_send(ep, scene->buf, 64, NULL, scene->peer, NULL), 0);
 	/* Nothing concerns the handler. */
-	KUNIT_EXPECT_EQ(test, atomic_read(&in_softirq) + atomic_read(&elsewhere), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&where.softirq) + soft_elsewhere(), 0);
 	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
 	EFA_CLOSE(test, cntr);
 }
+
+/* --- endpoints that aren't served in softirqs --- */
+
+static void soft_expect_off(struct kunit *test, struct fid_ep *ep, int n)
+{
+	KUNIT_EXPECT_FALSE(test, to_kefa_ep(ep)->softirq);
+	KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&got) == n));
+	KUNIT_EXPECT_GT(test, atomic_read(&where.off), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&where.softirq), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&where.on), 0);
+}
+
+static struct rdm_pair *soft_pair;
+
+static void soft_cancel(struct tasklet_struct *tasklet)
+{
+	KUNIT_EXPECT_EQ(soft_pair->test, fi_cancel(&soft_pair->end[1].ep->fid, (void *)3), 0);
+}
+
+static void soft_rdm(struct kunit *test)
+{
+	struct tasklet_struct tasklet;
+	struct rdm_pair *pair;
+
+	soft_reset();
+	pair = rdm_pair_new(test, &(struct rdm_opts) { .handler = soft_handler });
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 5, 1), 0);
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 5, 2), 0);
+	rdm_run(pair);
+	soft_expect_off(test, pair->end[1].ep, 2);
+	/* This completes in the softirq itself. */
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 6, 3), 0);
+	soft_pair = pair;
+	kofi_in_softirq(&tasklet, soft_cancel);
+	soft_expect_off(test, pair->end[1].ep, 3);
+}
+
+static struct efa_scene *soft_datagrams;
+
+static void soft_dgram_done(struct tasklet_struct *tasklet)
+{
+	soft_done(soft_datagrams->qp);
+	efake_recv_done(efake_recv(soft_datagrams->qp, 0), &(struct kefa_wc) { .len = 1 });
+}
+
+/* The device's event comes in a softirq, which isn't the one that calls handlers. */
+static void soft_dgram(struct kunit *test)
+{
+	struct tasklet_struct tasklet;
+	struct efa_scene *scene;
+
+	soft_reset();
+	scene = efa_scene_new(test, &(struct efa_opts) {
+		.cq = { .handler = soft_handler, .flags = FI_CQ_SOFTIRQ }, .dgram = true,
+	});
+	soft_datagrams = scene;
+	KUNIT_EXPECT_EQ(test, efa_recv(scene, 64, 1), 0);
+	KUNIT_EXPECT_EQ(test, efa_send(scene, 64, 2), 0);
+	kofi_in_softirq(&tasklet, soft_dgram_done);
+	soft_expect_off(test, scene->ep, 2);
+}
+
+/* --- ends --- */
 
 /* Posts are refused while softirqs complete others; then the endpoint is closed, or removed. */
 static void soft_busy(struct kunit *test, bool remove)
@@ -344,6 +421,8 @@ static struct kunit_case soft_cases[] = {
 	KUNIT_CASE(soft_more_held),
 	KUNIT_CASE(soft_interrupts),
 	KUNIT_CASE(soft_and_not),
+	KUNIT_CASE(soft_rdm),
+	KUNIT_CASE(soft_dgram),
 	KUNIT_CASE(soft_counts),
 	KUNIT_CASE(soft_counts_room),
 	KUNIT_CASE(soft_close),

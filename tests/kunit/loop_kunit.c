@@ -626,6 +626,58 @@ static void loop_too_early(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fi_close(&ep->fid), 0);
 }
 
+/* Completions that a handler with FI_CQ_SOFTIRQ reads, and the contexts of its calls. */
+struct loop_soft {
+	struct tasklet_struct	tasklet;
+	struct loop_pair	*pair;
+	struct kofi_contexts	where;
+	atomic_t		got;
+	ssize_t			ret;
+};
+
+static void loop_soft_handler(struct fid_cq *cq, void *context)
+{
+	struct loop_end end = { .cq = cq };
+	struct loop_soft *soft = context;
+	struct loop_comp comp;
+
+	kofi_context_note(&soft->where);
+	while (loop_read(&end, &comp) == 1)
+		atomic_inc(&soft->got);
+}
+
+/* Post a message and its receive, and cancel another receive. */
+static void loop_soft_post(struct tasklet_struct *tasklet)
+{
+	struct loop_soft *soft = container_of(tasklet, struct loop_soft, tasklet);
+	struct loop_pair *p = soft->pair;
+
+	soft->ret = fi_send(p->a.ep, p->a.buf, 8, NULL, p->b.addr, loop_ctx(1)) ?:
+		    fi_recv(p->b.ep, p->b.buf, 8, NULL, FI_ADDR_UNSPEC, loop_ctx(2)) ?:
+		    fi_recv(p->a.ep, p->a.buf, 8, NULL, FI_ADDR_UNSPEC, loop_ctx(3)) ?:
+		    fi_cancel(&p->a.ep->fid, loop_ctx(3));
+}
+
+/* It is called in process context with softirqs off, for what a softirq posts, too. */
+static void loop_softirq(struct kunit *test)
+{
+	struct loop_soft *soft = kunit_kzalloc(test, sizeof(*soft), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, soft);
+	soft->pair = loop_pair(test, (struct loop_opts) {
+		.handler = loop_soft_handler, .context = soft,
+	});
+	for (i = 1; i <= 3; i++) {
+		kofi_in_softirq(&soft->tasklet, loop_soft_post);
+		KUNIT_EXPECT_EQ(test, soft->ret, 0);
+		KUNIT_EXPECT_TRUE(test, kofi_soon(atomic_read(&soft->got) == 3 * i));
+	}
+	KUNIT_EXPECT_GE(test, atomic_read(&soft->where.off), 3);
+	KUNIT_EXPECT_EQ(test, atomic_read(&soft->where.softirq), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&soft->where.on), 0);
+}
+
 static struct kunit_case loop_cases[] = {
 	KUNIT_CASE(loop_message),
 	KUNIT_CASE(loop_segments),
@@ -647,6 +699,7 @@ static struct kunit_case loop_cases[] = {
 	KUNIT_CASE(loop_stranger),
 	KUNIT_CASE(loop_options),
 	KUNIT_CASE(loop_too_early),
+	KUNIT_CASE(loop_softirq),
 	{}
 };
 

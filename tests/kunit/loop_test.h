@@ -24,6 +24,8 @@ struct loop_opts {
 	enum fi_av_type		av_type;
 	u64			caps;
 	bool			undirected;	/* capabilities have no directions */
+	void			(*handler)(struct fid_cq *cq, void *context);
+	void			*context;	/* of the handler, which has FI_CQ_SOFTIRQ */
 };
 
 struct loop_end {
@@ -93,8 +95,11 @@ static inline void loop_end_open(struct kunit *test, struct loop_pair *pair,
 				 const struct loop_opts *opts)
 {
 	struct fi_cq_attr attr = {
-		.size	= opts->cq_size,
-		.format	= FI_CQ_FORMAT_TAGGED,
+		.size			= opts->cq_size,
+		.format			= FI_CQ_FORMAT_TAGGED,
+		.handler		= opts->handler,
+		.handler_context	= opts->context,
+		.flags			= opts->handler ? FI_CQ_SOFTIRQ : 0,
 	};
 
 	end->buf = kvzalloc(LOOP_BUF, GFP_KERNEL);
