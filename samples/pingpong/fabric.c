@@ -223,6 +223,7 @@ static int pp_name(struct pp_session *s)
 	size_t len = sizeof(s->self_addr.bytes);
 	int ret;
 
+	s->addr_format = info->addr_format;
 	if (!pp_config.connected) {
 		ret = fi_getname(&s->ep->fid, s->self_addr.bytes, &len);
 		s->self_addr.len = len;

@@ -335,6 +335,7 @@ enum {
  * @inst: the instance
  * @self: HELLO message to the peer
  * @self_addr: address of the endpoint
+ * @addr_format: its format
  * @peer: HELLO message from the peer
  * @peer_addr_of: address of the peer's endpoint
  * @info: entry of fi_getinfo()
@@ -363,6 +364,7 @@ struct pp_session {
 	struct pp_instance	*inst;
 	struct pp_hello		self;
 	struct pp_addr		self_addr;
+	u32			addr_format;
 	struct pp_hello		peer;
 	struct pp_addr		peer_addr_of;
 	struct fi_info		*info;

@@ -51,7 +51,7 @@ static size_t pp_build_hello(const struct pp_session *s, struct kcm_addrs *addrs
 	const struct pp_msg msg = { .type = PP_HELLO, .hello = s->self };
 
 	*addrs = (struct kcm_addrs) {
-		.format	= s->info->addr_format,
+		.format	= s->addr_format,
 		.len	= s->self_addr.len,
 		.count	= 1,
 		.addr	= s->self_addr.bytes,
@@ -59,7 +59,7 @@ static size_t pp_build_hello(const struct pp_session *s, struct kcm_addrs *addrs
 	return pp_wire_build(&msg, buf);
 }
 
-/* --- callbacks --- */
+/* --- callbacks: they may run until pp_end(), after pp_close(), so they use no object --- */
 
 static int pp_cm_keys(struct kcm_listener *l, const struct kcm_peer *peer,
 		      struct kulp_key *keys[KULP_SECRETS])
@@ -104,7 +104,7 @@ static int pp_cm_accepted(struct kcm_session *cm, const struct kcm_peer *peer)
 	struct pp_instance *inst = kcm_context(cm);
 	struct pp_session *s = inst->link.session;
 
-	return pp_parse_hello(peer, &s->peer, &s->peer_addr_of) ?: pp_meet(s);
+	return pp_parse_hello(peer, &s->peer, &s->peer_addr_of);
 }
 
 static void pp_cm_live(struct kcm_session *cm)
@@ -259,7 +259,7 @@ int pp_connect(struct pp_session *s)
 	inst->link.session = s;
 	ret = pp_address(&client.to) ?:
 	      kcm_connect(&pp_cm_config, &client, inst, &inst->link.cm);
-	return ret ?: pp_wait_live(inst) ?: pp_join(s);
+	return ret ?: pp_wait_live(inst) ?: pp_meet(s) ?: pp_join(s);
 }
 
 /**
