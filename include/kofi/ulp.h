@@ -107,7 +107,7 @@ struct kulp_select {
  * @parts: a message can have several packets, so that a receive ends with its sender
  * @owner: name of the only user, or NULL
  * @gone: nothing more can be posted. An int, as some architectures have no 8-bit xchg()
- * @nvectors: number of queues that share no interrupt vector if the device has as many
+ * @nvectors: number of first queues, each with its own interrupt vector if the device has as many
  * @nsoftirq: number of second queues, whose handlers are called in softirqs: 0 or @nvectors
  * @nqueues: number of @queues
  * @npolled: number of @queues that are polled, the last ones
