@@ -557,7 +557,7 @@ static void check_end(struct chaos *c)
 	KUNIT_EXPECT_TRUE(c->test, list_empty(&rdm->early));
 	KUNIT_EXPECT_TRUE(c->test, list_empty(&rdm->due));
 	KUNIT_EXPECT_GT(c->test, rdm->stats.early, 100ULL);
-	/* How many there are depends on the speed of workers: the next receive may be posted by then. */
+	/* Their number depends on how soon workers post the next receive. */
 	KUNIT_EXPECT_GT(c->test, rdm->stats.unexpected, 0ULL);
 	kunit_info(c->test, "short %llu medium %llu runt %llu granted %llu read %llu, early %llu starved %llu, at most %llu bytes kept\n",
 		   c->seen[SHORT], c->seen[MEDIUM], c->seen[RUNT], c->seen[GRANTED],
