@@ -40,7 +40,7 @@ struct kulp_queue;
  * @min_queues: number of queues of a device even if there are fewer CPUs
  * @max_queues: maximum number of queues of a device, without those of kulp_select.polled
  * @messages_only: a device without RDMA will do
- * @writes: with @messages_only, the user makes RDMA writes if the device can
+ * @rma: with @messages_only, the user makes RDMA reads and writes if the device can
  * @lazy: nobody waits for messages that are sent without FI_COMPLETION, except by kulp_expedite():
  *	see FI_LAZY_COMPLETION in fi_ep_bind()
  * @softirq: @received, @written, @drained and kulp_op.done don't sleep, so they may be called in
@@ -64,7 +64,7 @@ struct kulp_role {
 	u16		min_queues;
 	u16		max_queues;
 	bool		messages_only;
-	bool		writes;
+	bool		rma;
 	bool		softirq;
 	bool		softirq_too;
 	bool		lazy;
@@ -101,7 +101,8 @@ struct kulp_select {
  * @av: the peers of all queues
  * @max_msg: longest message in bytes
  * @max_rma: longest RDMA transfer in bytes
- * @can_write: the device supports RDMA writes
+ * @can_read: the device supports RDMA reads, and the role makes them
+ * @can_write: the device supports RDMA writes, and the role makes them
  * @can_imm: the device supports RDMA writes with 32 bits of immediate data
  * @usual: a kulp_select that doesn't name a fabric gets this one
  * @parts: a message can have several packets, so that a receive ends with its sender
@@ -127,6 +128,7 @@ struct kulp_fabric {
 	struct fid_av		*av;
 	size_t			max_msg;
 	size_t			max_rma;
+	bool			can_read;
 	bool			can_write;
 	bool			can_imm;
 	bool			usual;

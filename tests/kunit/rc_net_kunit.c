@@ -61,7 +61,7 @@ void krc_sent(struct krc_buf *buf, int err)
 {
 }
 
-void krc_written(struct krc_swr *w, int err)
+void krc_rma_done(struct krc_swr *w, int err)
 {
 }
 
@@ -176,7 +176,7 @@ static void net_write(struct kunit *test)
 		w->sge[i].len = p->sge[i][1];
 		w->total += p->sge[i][1];
 	}
-	krc_net_write(w);
+	krc_net_rma(w);
 	KUNIT_ASSERT_PTR_EQ(test, scene->submitted, &w->rma);
 	KUNIT_EXPECT_EQ(test, w->rma.peer, 77ULL);
 	KUNIT_EXPECT_EQ(test, iov_iter_rw(&w->rma.iter), WRITE);
@@ -255,25 +255,71 @@ static void net_register_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, scene->regs, 0U);
 }
 
-/* Writes leave slots for all datagrams, registrations and invalidations. */
+/* Transfers leave slots for all datagrams, registrations and invalidations. */
 static void net_slots(struct kunit *test)
 {
 	struct fi_tx_attr tx = { .size = 512 };
 	const struct fi_info info = { .tx_attr = &tx };
 
-	KUNIT_EXPECT_EQ(test, krc_slots_for_writes(&info) + KRC_QUEUE_BUFS + KRC_GRANTS_MAX, 512U);
-	/* A write of as many pieces as any has some of them. */
+	KUNIT_EXPECT_EQ(test, krc_slots_for_rma(&info) + KRC_QUEUE_BUFS + KRC_GRANTS_MAX, 512U);
+	/* A transfer of as many pieces as any has some of them. */
 	tx.size = 64;
-	KUNIT_EXPECT_GE(test, krc_slots_for_writes(&info), KRC_WRITE_PIECES + 0U);
+	KUNIT_EXPECT_GE(test, krc_slots_for_rma(&info), KRC_RMA_PIECES + 0U);
 }
 
-/* A grant's keys end with it. It lets peers do nothing but write, and its queue registers. */
+/* A grant's keys end with it. Peers can do only what devices can, and its queue registers. */
 static void net_grant(struct kunit *test)
 {
 	KUNIT_EXPECT_PTR_EQ(test, scene->alloc.ep, &scene->ep);
 	KUNIT_EXPECT_EQ(test, scene->alloc.flags, FI_RETIRE);
 	KUNIT_EXPECT_EQ(test, scene->alloc.access, FI_REMOTE_WRITE);
 	KUNIT_EXPECT_EQ(test, scene->alloc.max_pages, (size_t)KRC_MR_PAGES);
+	scene->q.can_read = true;
+	KUNIT_ASSERT_EQ(test, krc_net_open_grant(&scene->g), 0);
+	KUNIT_EXPECT_EQ(test, scene->alloc.access, FI_REMOTE_WRITE | FI_REMOTE_READ);
+}
+
+/* The peer's device can do with a region what the ULP and the devices allow. */
+static void net_access(struct kunit *test)
+{
+	static const struct {
+		u8	access;
+		u64	wanted;
+	} rows[] = {
+		{ KRC_ACCESS_REMOTE_READ, FI_REMOTE_READ },
+		{ KRC_ACCESS_REMOTE_WRITE, FI_REMOTE_WRITE },
+		{ KRC_ACCESS_REMOTE, FI_REMOTE_READ | FI_REMOTE_WRITE },
+	};
+	u64 page = (uintptr_t)scene->memory;
+	int i;
+
+	scene->g.state = KRC_GRANT_REGISTERING;
+	scene->mr.state = KRC_MR_VALID;
+	scene->mr.map = (struct krc_mr_map){ .length = 100, .shift = PAGE_SHIFT };
+	scene->mr.pages = &page;
+	scene->mr.npages = 1;
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		scene->g.access = rows[i].access;
+		KUNIT_ASSERT_EQ(test, scene->g.op.post(&scene->kulp, &scene->g.op), 0);
+		KUNIT_EXPECT_EQ(test, scene->reg.access, rows[i].wanted);
+	}
+}
+
+/* The device reads into the pieces of memory. */
+static void net_read(struct kunit *test)
+{
+	struct krc_swr *w = kunit_kzalloc(test, struct_size(w, sge, 2), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, w);
+	*w = (struct krc_swr){ .op = KRC_OP_READ, .nsge = 2, .total = 5000, .conn = &scene->c };
+	w->sge[0] = (struct krc_sge){ .addr = (uintptr_t)scene->memory, .len = 4096 };
+	w->sge[1] = (struct krc_sge){ .addr = (uintptr_t)scene->memory + 8192, .len = 904 };
+	krc_net_rma(w);
+	KUNIT_ASSERT_PTR_EQ(test, scene->submitted, &w->rma);
+	KUNIT_EXPECT_EQ(test, iov_iter_rw(&w->rma.iter), READ);
+	KUNIT_EXPECT_EQ(test, iov_iter_count(&w->rma.iter), (size_t)5000);
+	expect_piece(test, &w->rma.iter.bvec[0], scene->memory, 4096);
+	expect_piece(test, &w->rma.iter.bvec[1], scene->memory + 8192, 904);
 }
 
 /* Devices have second queues, for initiators, whose handlers need no worker, unless told not to. */
@@ -317,8 +363,10 @@ static int net_init(struct kunit *test)
 	scene->c.queue = &scene->q;
 	scene->c.peer = 77;
 	scene->fid.ops = &scene_mr_ops;
+	scene->q.can_write = true;
 	scene->g.queue = &scene->q;
 	scene->g.mr = &scene->mr;
+	scene->g.access = KRC_ACCESS_REMOTE_WRITE;
 	return krc_net_open_grant(&scene->g);
 }
 
@@ -328,6 +376,8 @@ static struct kunit_case net_cases[] = {
 	KUNIT_CASE(net_register_late),
 	KUNIT_CASE(net_slots),
 	KUNIT_CASE(net_grant),
+	KUNIT_CASE(net_access),
+	KUNIT_CASE(net_read),
 	KUNIT_CASE(net_softirq),
 	{}
 };

@@ -76,8 +76,8 @@ static void rma_write(struct kunit *test)
 	rc_write(&rc->a, 1, rc->a.memory + 5, 9000, rc_key(mr), IOVA + 77);
 	rc_send_inv(&rc->a, 2, rc->a.memory, 16, rc_key(mr));
 	KUNIT_EXPECT_EQ(test, rc->a.nsent, 0U);
-	KUNIT_ASSERT_EQ(test, rc->a.nwriting, 1U);
-	rc_write_end(&rc->a, 0, 0);
+	KUNIT_ASSERT_EQ(test, rc->a.nrmas, 1U);
+	rc_rma_end(&rc->a, 0, 0);
 	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA + 77), rc->a.memory + 5, 9000), 0);
 	KUNIT_EXPECT_EQ(test, *at(IOVA + 76), 0xee);
 	KUNIT_EXPECT_EQ(test, *at(IOVA + 77 + 9000), 0xee);
@@ -113,15 +113,15 @@ static void rma_writes_overlap(struct kunit *test)
 		rc_write(&rc->a, 10 + i, rc->a.memory + i, 5000, rc_key(mr), IOVA + 6000 * i);
 		rc_send(&rc->a, 20 + i, rc->a.memory, 16);
 	}
-	KUNIT_ASSERT_EQ(test, rc->a.nwriting, 4U);
-	rc_write_end(&rc->a, 2, 0);
-	rc_write_end(&rc->a, 1, 0);
+	KUNIT_ASSERT_EQ(test, rc->a.nrmas, 4U);
+	rc_rma_end(&rc->a, 2, 0);
+	rc_rma_end(&rc->a, 1, 0);
 	KUNIT_EXPECT_EQ(test, rc->a.nsent, 0U);
-	rc_write_end(&rc->a, 0, 0);
+	rc_rma_end(&rc->a, 0, 0);
 	KUNIT_EXPECT_EQ(test, rc->a.nsent, 3U);
 	rc_all();
 	KUNIT_EXPECT_EQ(test, rc->b.n, 3U);
-	rc_write_end(&rc->a, 0, 0);
+	rc_rma_end(&rc->a, 0, 0);
 	rc_all();
 	KUNIT_EXPECT_EQ(test, rc->b.n, 4U);
 	KUNIT_EXPECT_EQ(test, rc->a.n, 8U);
@@ -148,7 +148,7 @@ static void rma_key_meanwhile(struct kunit *test)
 	rc_all();
 	rc_give_bufs(&rc->a, &taken);
 	rc_all();
-	KUNIT_EXPECT_EQ(test, rc->a.nwriting, 0U);
+	KUNIT_EXPECT_EQ(test, rc->a.nrmas, 0U);
 	RC_EXPECT(test, &rc->a, 0, 1, 0);
 	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory, 20000), 0);
 }
@@ -156,29 +156,26 @@ static void rma_key_meanwhile(struct kunit *test)
 /* A connection's writes wait for each other, and leave as many slots of the device as they have. */
 static void rma_slots(struct kunit *test)
 {
-	const struct krc_swr few = { .nsge = 4 }, many = { .nsge = 2 * KRC_WRITE_PIECES };
 	struct krc_mr *mr = granted(test);
 	unsigned int i, sent = rc->a.total;
 
-	KUNIT_EXPECT_EQ(test, krc_write_slots(&few), 4U);
-	KUNIT_EXPECT_EQ(test, krc_write_slots(&many), KRC_WRITE_PIECES + 0U);
-	rc->a.q.write_slots = 16;
+	rc->a.q.rma_slots = 16;
 	for (i = 0; i < 20; i++)
 		rc_write(&rc->a, i, rc->a.memory + i, 2000, rc_key(mr), IOVA + 2000 * i);
-	KUNIT_EXPECT_EQ(test, rc->a.nwriting, 8U);
-	KUNIT_EXPECT_EQ(test, rc->a.q.write_slots, 8U);
-	rc_write_end(&rc->a, 3, 0);
-	KUNIT_EXPECT_EQ(test, rc->a.nwriting, 8U);
-	while (rc->a.nwriting)
-		rc_write_end(&rc->a, rc->a.nwriting - 1, 0);
+	KUNIT_EXPECT_EQ(test, rc->a.nrmas, 8U);
+	KUNIT_EXPECT_EQ(test, rc->a.q.rma_slots, 8U);
+	rc_rma_end(&rc->a, 3, 0);
+	KUNIT_EXPECT_EQ(test, rc->a.nrmas, 8U);
+	while (rc->a.nrmas)
+		rc_rma_end(&rc->a, rc->a.nrmas - 1, 0);
 	KUNIT_EXPECT_EQ(test, rc->a.total, sent);
 	KUNIT_EXPECT_EQ(test, rc->a.n, 20U);
 	for (i = 0; i < 20; i++) {
 		RC_EXPECT(test, &rc->a, i, i, 0);
 		KUNIT_EXPECT_EQ(test, memcmp(at(IOVA + 2000 * i), rc->a.memory + i, 2000), 0);
 	}
-	KUNIT_EXPECT_EQ(test, rc->a.q.write_slots, 16U);
-	KUNIT_EXPECT_EQ(test, rc->a.c.write_slots, 0U);
+	KUNIT_EXPECT_EQ(test, rc->a.q.rma_slots, 16U);
+	KUNIT_EXPECT_EQ(test, rc->a.c.rma_slots, 0U);
 }
 
 /*
@@ -191,18 +188,18 @@ static void rma_dead_peers(struct kunit *test)
 	struct rc_side *dead;
 	unsigned int i, j;
 
-	rc->a.q.write_slots = 16;
+	rc->a.q.rma_slots = 16;
 	for (i = 0; i < 5; i++) {
 		dead = rc_another(test, &rc->a);
 		*krc_key_slot(&dead->c, rc_key(mr)) = *krc_key_slot(&rc->a.c, rc_key(mr));
 		for (j = 0; j < 20; j++)
 			rc_write(dead, j, rc->a.memory, 2000, rc_key(mr), IOVA);
-		KUNIT_EXPECT_GT(test, dead->nwriting, 0U);
+		KUNIT_EXPECT_GT(test, dead->nrmas, 0U);
 	}
-	KUNIT_EXPECT_EQ(test, rc->a.q.write_slots, 0U);
+	KUNIT_EXPECT_EQ(test, rc->a.q.rma_slots, 0U);
 	rc_write(&rc->a, 1, rc->a.memory + 7, 9000, rc_key(mr), IOVA);
 	rc_send_inv(&rc->a, 2, rc->a.memory, 16, rc_key(mr));
-	KUNIT_EXPECT_EQ(test, rc->a.nwriting, 0U);
+	KUNIT_EXPECT_EQ(test, rc->a.nrmas, 0U);
 	rc_all();
 	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory + 7, 9000), 0);
 	RC_EXPECT(test, &rc->a, 0, 1, 0);
@@ -225,7 +222,7 @@ static void rma_read_waits(struct kunit *test)
 	rc_write(&rc->a, 1, rc->a.memory, 5000, rc_key(mr), IOVA);
 	rc_read(&rc->a, 2, rc->a.memory + 8192, 5000, rc_key(mr), IOVA);
 	KUNIT_EXPECT_EQ(test, rc->a.nsent, 0U);
-	rc_write_end(&rc->a, 0, 0);
+	rc_rma_end(&rc->a, 0, 0);
 	rc_all();
 	KUNIT_EXPECT_EQ(test, memcmp(rc->a.memory, rc->a.memory + 8192, 5000), 0);
 }
@@ -263,7 +260,7 @@ static void rma_not_granted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
 	rc_all();
 	rc_write(&rc->a, 1, rc->a.memory, 5000, rc_key(mr), IOVA);
-	KUNIT_EXPECT_EQ(test, rc->a.nwriting, 0U);
+	KUNIT_EXPECT_EQ(test, rc->a.nrmas, 0U);
 	rc_all();
 	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory, 5000), 0);
 	rc->b.q.grants_max = 4;
@@ -351,7 +348,7 @@ static void rma_only_read(struct kunit *test)
 	lets_no_more(mr);
 	KUNIT_EXPECT_FALSE(test, lets(test, mr));
 	rc_write(&rc->a, 3, rc->a.memory + 20000, 9000, rc_key(mr), IOVA);
-	KUNIT_EXPECT_EQ(test, rc->a.nwriting, 0U);
+	KUNIT_EXPECT_EQ(test, rc->a.nrmas, 0U);
 	rc_all();
 	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory + 20000, 9000), 0);
 	lets_no_more(mr);
@@ -406,7 +403,7 @@ static void rma_late_write(struct kunit *test)
 	rc_grant_end(&rc->b, 0, 0);
 	rc_all();
 	rc_write(&rc->a, 1, rc->a.memory, 5000, rc_key(mr), IOVA);
-	KUNIT_ASSERT_EQ(test, rc->a.nwriting, 1U);
+	KUNIT_ASSERT_EQ(test, rc->a.nrmas, 1U);
 	ends(mr);
 	other = rc_mr(test, &rc->b, memory, 2);
 	memset(memory, 0x5a, 2 * PAGE_SIZE);
@@ -415,7 +412,7 @@ static void rma_late_write(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, rc->b.ntodo, 1U);
 		rc_grant_end(&rc->b, 0, 0);
 		KUNIT_ASSERT_NOT_NULL(test, other->grant);
-		KUNIT_EXPECT_NE(test, other->grant->key, rc->a.writing[0]->rma.iov.key);
+		KUNIT_EXPECT_NE(test, other->grant->key, rc->a.rmas[0]->rma.iov.key);
 		if (i == RC_KEYS)
 			break;
 		rc_inval(o, i, rc_key(other));
@@ -425,7 +422,7 @@ static void rma_late_write(struct kunit *test)
 	/* It was used for as long as that was safe. */
 	KUNIT_EXPECT_EQ(test, rc->b.nopened, 2U);
 	rc->a.n = 0;
-	rc_write_end(&rc->a, 0, 0);
+	rc_rma_end(&rc->a, 0, 0);
 	krc_wait_flushed(&rc->a.c);
 	RC_EXPECT(test, &rc->a, 0, 1, -EIO);
 	KUNIT_EXPECT_NULL(test, memchr_inv(memory, 0x5a, 2 * PAGE_SIZE));
@@ -447,8 +444,8 @@ static void rma_used_again(struct kunit *test)
 		rc_all();
 		rc_write(&rc->a, 1, rc->a.memory + i, 5000, rc_key(mr), IOVA);
 		rc_send_inv(&rc->a, 2, rc->a.memory, 16, rc_key(mr));
-		KUNIT_ASSERT_EQ(test, rc->a.nwriting, 1U);
-		rc_write_end(&rc->a, 0, 0);
+		KUNIT_ASSERT_EQ(test, rc->a.nrmas, 1U);
+		rc_rma_end(&rc->a, 0, 0);
 		rc_all();
 		rc_grant_end(&rc->b, 0, 0);
 		RC_EXPECT(test, &rc->b, 2, 200, 0);
@@ -501,7 +498,7 @@ static void rma_refused(struct kunit *test)
 		RC_EXPECT(test, &rc->b, 0, 100, 0);
 		RC_EXPECT(test, &rc->b, 1, 101, 0);
 		rc_write(&rc->a, 1, rc->a.memory + i, 5000, rc_key(mr), IOVA);
-		KUNIT_EXPECT_EQ(test, rc->a.nwriting, 0U);
+		KUNIT_EXPECT_EQ(test, rc->a.nrmas, 0U);
 		rc_send_inv(&rc->a, 2, rc->a.memory, 16, rc_key(mr));
 		rc_all();
 		KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory + i, 5000), 0);
@@ -537,9 +534,9 @@ static void rma_many_keys(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc->a.n, 1U);
 	for (i = 0; i < RC_GRANTS; i++)
 		rc_write(&rc->a, i, rc->a.memory, 5000, rc_key(mrs[i]), IOVA);
-	KUNIT_EXPECT_EQ(test, rc->a.nwriting, RC_GRANTS + 0U);
-	while (rc->a.nwriting)
-		rc_write_end(&rc->a, 0, 0);
+	KUNIT_EXPECT_EQ(test, rc->a.nrmas, RC_GRANTS + 0U);
+	while (rc->a.nrmas)
+		rc_rma_end(&rc->a, 0, 0);
 	KUNIT_EXPECT_EQ(test, rc->a.stops, 0U);
 }
 
@@ -563,7 +560,7 @@ static void rma_key_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
 	rc_all();
 	rc_write(&rc->a, 2, rc->a.memory, 5000, rc_key(mr), IOVA);
-	KUNIT_EXPECT_EQ(test, rc->a.nwriting, 0U);
+	KUNIT_EXPECT_EQ(test, rc->a.nrmas, 0U);
 	rc_all();
 	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory, 5000), 0);
 	KUNIT_EXPECT_NULL(test, mr->told);
@@ -609,7 +606,7 @@ static void rma_hostile_keys(struct kunit *test)
 	rc_inject(&rc->a, &d, &wire, sizeof(wire));
 	krc_wait_flushed(&rc->a.c);
 	KUNIT_EXPECT_EQ(test, rc->a.cause, KRC_BY_VIOLATION);
-	rc->b.c.can_write = false;
+	rc->b.c.can_rma = false;
 	d.cookie = rc->b.c.cookie;
 	wire.delta = 0;
 	rc_inject(&rc->b, &d, &wire, sizeof(wire));
@@ -625,7 +622,7 @@ static void rma_hostile_key(struct kunit *test)
 	krc_key_slot(&rc->a.c, rc_key(mr))->key ^= 0x55;
 	rc_write(&rc->a, 1, rc->a.memory, 5000, rc_key(mr), IOVA);
 	rc_send(&rc->a, 2, rc->a.memory, 16);
-	rc_write_end(&rc->a, 0, 0);
+	rc_rma_end(&rc->a, 0, 0);
 	krc_wait_flushed(&rc->a.c);
 	KUNIT_EXPECT_EQ(test, rc->a.cause, KRC_BY_FAULT);
 	RC_EXPECT(test, &rc->a, 0, 1, -EIO);
@@ -671,7 +668,7 @@ static void rma_stop_valid(struct kunit *test)
 	rc_grant_end(&rc->b, 0, 0);
 	krc_wait_flushed(&rc->b.c);
 	memset(rc->b.memory, 0x5a, LEN);
-	rc_write_end(&rc->a, 0, 0);
+	rc_rma_end(&rc->a, 0, 0);
 	krc_wait_flushed(&rc->a.c);
 	RC_EXPECT(test, &rc->a, 0, 1, -EIO);
 	KUNIT_EXPECT_PTR_EQ(test, memchr_inv(rc->b.memory, 0x5a, LEN), NULL);
@@ -686,7 +683,7 @@ static void rma_stop_writing(struct kunit *test)
 	krc_stop(&rc->a.c, KRC_BY_ULP, 0);
 	a_while();
 	KUNIT_EXPECT_FALSE(test, flushed(&rc->a));
-	rc_write_end(&rc->a, 0, 0);
+	rc_rma_end(&rc->a, 0, 0);
 	krc_wait_flushed(&rc->a.c);
 	RC_EXPECT(test, &rc->a, 0, 1, 0);
 }
@@ -929,8 +926,8 @@ static void rma_nth_fails(struct kunit *test)
 		memset(rc->b.memory, 0xee, LEN);
 		rc_write(&rc->a, 1, rc->a.memory, 5000, rc_key(mr), IOVA);
 		rc_send_inv(&rc->a, 2, rc->a.memory, 16, rc_key(mr));
-		while (rc->a.nwriting)
-			rc_write_end(&rc->a, 0, 0);
+		while (rc->a.nrmas)
+			rc_rma_end(&rc->a, 0, 0);
 		rc_all();
 		KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory, 5000), 0);
 		device_goes_on(f, &n);

@@ -7,6 +7,7 @@
 #include "../../ulp/rc/grant.c"
 #include "../../ulp/rc/conn.c"
 #include "../../ulp/rc/tx.c"
+#include "../../ulp/rc/rma.c"
 #include "../../ulp/rc/rx.c"
 #include "../../ulp/rc/revoke.c"
 #include "crew.h"
@@ -46,8 +47,8 @@ void krc_net_lost(struct krc_queue *q)
 	s->lost++;
 	while (s->nsent)
 		rc_end(s, rc_nth(s, 0), -ENODEV);
-	while (s->nwriting)
-		rc_write_end(s, 0, -ENODEV);
+	while (s->nrmas)
+		rc_rma_end(s, 0, -ENODEV);
 }
 
 /* --- the device's regions and writes --- */
@@ -160,6 +161,7 @@ void rc_grant_end(struct rc_side *s, unsigned int n, int err)
 		if (!err) {
 			r->base = RC_BASE;
 			r->map = g->mr->map;
+			r->access = g->access;
 			memcpy(r->pages, g->mr->pages, g->mr->npages * sizeof(u64));
 			r->reachable = true;
 			g->key = r->key;
@@ -184,7 +186,7 @@ bool rc_reaches(const struct rc_side *s, const struct krc_mr *mr)
 	return false;
 }
 
-void krc_net_write(struct krc_swr *w)
+void krc_net_rma(struct krc_swr *w)
 {
 	struct rc_side *s = side_of(w->conn);
 	bool ended;
@@ -192,23 +194,25 @@ void krc_net_write(struct krc_swr *w)
 	spin_lock_irq(&s->q.lock);
 	ended = rc->ended || s->lost;
 	if (!ended)
-		s->writing[s->nwriting++] = w;
+		s->rmas[s->nrmas++] = w;
 	spin_unlock_irq(&s->q.lock);
 	if (ended)
-		krc_written(w, -ENODEV);
+		krc_rma_done(w, -ENODEV);
 }
 
-static void region_put(const struct rc_region *r, u64 offset, u8 byte)
+static u8 *region_at(const struct rc_region *r, u64 offset)
 {
 	u64 at = offset + (r->map.iova & ~PAGE_MASK);
 
-	*(u8 *)(uintptr_t)(r->pages[at >> PAGE_SHIFT] + (at & ~PAGE_MASK)) = byte;
+	return (u8 *)(uintptr_t)(r->pages[at >> PAGE_SHIFT] + (at & ~PAGE_MASK));
 }
 
-/* The peer's device writes, if the key is valid and the memory is in the region. */
-static int region_write(struct rc_side *s, const struct krc_swr *w)
+/* The peer's device transfers, if the key is valid for that, and the memory is in the region. */
+static int region_transfer(struct rc_side *s, const struct krc_swr *w)
 {
+	u32 access = w->op == KRC_OP_READ ? KRC_ACCESS_REMOTE_READ : KRC_ACCESS_REMOTE_WRITE;
 	u64 offset, done = 0;
+	u8 *local, *remote;
 	struct rc_region *r;
 	unsigned int i;
 	u32 j;
@@ -221,22 +225,32 @@ static int region_write(struct rc_side *s, const struct krc_swr *w)
 	offset = w->rma.iov.addr - r->base;
 	if (offset > r->map.length || w->total > r->map.length - offset)
 		return -EIO;
-	for (i = 0; i < w->nsge; i++)
-		for (j = 0; j < w->sge[i].len; j++)
-			region_put(r, offset + done++, ((u8 *)(uintptr_t)w->sge[i].addr)[j]);
+	if (!(r->access & access))
+		return -EIO;
+	for (i = 0; i < w->nsge; i++) {
+		local = (u8 *)(uintptr_t)w->sge[i].addr;
+		for (j = 0; j < w->sge[i].len; j++) {
+			remote = region_at(r, offset + done++);
+			*(w->op == KRC_OP_READ ? &local[j] : remote) =
+				w->op == KRC_OP_READ ? *remote : local[j];
+		}
+	}
 	return 0;
 }
 
-/* A write succeeds, if it can; or fails. */
-void rc_write_end(struct rc_side *s, unsigned int n, int err)
+/* A transfer succeeds, if it can; or fails. */
+void rc_rma_end(struct rc_side *s, unsigned int n, int err)
 {
-	struct krc_swr *w = s->writing[n];
+	struct krc_swr *w;
 
+	if (WARN_ON(n >= s->nrmas))
+		return;
+	w = s->rmas[n];
 	spin_lock_irq(&s->q.lock);
-	s->nwriting--;
-	memmove(&s->writing[n], &s->writing[n + 1], (s->nwriting - n) * sizeof(w));
+	s->nrmas--;
+	memmove(&s->rmas[n], &s->rmas[n + 1], (s->nrmas - n) * sizeof(w));
 	spin_unlock_irq(&s->q.lock);
-	krc_written(w, err ?: region_write(s->peer, w));
+	krc_rma_done(w, err ?: region_transfer(s->peer, w));
 	rc_runs();
 }
 
@@ -540,8 +554,8 @@ static void side_stop(struct rc_side *s)
 	krc_stop(&s->c, KRC_BY_ULP, 0);
 	while (s->nsent)
 		rc_end(s, rc_nth(s, 0), 0);
-	while (s->nwriting)
-		rc_write_end(s, 0, -ENODEV);
+	while (s->nrmas)
+		rc_rma_end(s, 0, -ENODEV);
 	while (s->ntodo)
 		rc_grant_end(s, 0, 0);
 }
@@ -637,6 +651,11 @@ void rc_give_bufs(struct rc_side *s, struct list_head *taken)
 }
 
 /* Connect both sides, as cm.c does: the passive side is open first. */
+static u8 side_features(const struct krc_queue *q)
+{
+	return (q->can_write ? KRC_CAN_WRITE : 0) | (q->can_read ? KRC_CAN_READ : 0);
+}
+
 void rc_connect(struct kunit *test)
 {
 	struct krc_side a, b;
@@ -644,26 +663,26 @@ void rc_connect(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, krc_conn_prepare(&rc->a.c, 4, 4), 0);
 	krc_conn_describe(&rc->a.c, &a);
 	a.datagram = 4608;
-	a.features = rc->a.q.can_write ? KRC_CAN_WRITE : 0;
+	a.features = side_features(&rc->a.q);
 	KUNIT_ASSERT_EQ(test, krc_conn_prepare(&rc->b.c, 4, 4), 0);
 	side_open(test, &rc->b, &a, false);
 	krc_conn_describe(&rc->b.c, &b);
 	b.datagram = 4608;
-	b.features = rc->b.q.can_write ? KRC_CAN_WRITE : 0;
+	b.features = side_features(&rc->b.q);
 	side_open(test, &rc->a, &b, true);
 	krc_conn_live(&rc->b.c);
 	krc_run(&rc->a.c);
 }
 
-/* Both devices write. A side has so many grants. */
-void rc_connect_rma(struct kunit *test, unsigned int grants)
+static void connect_devices(struct kunit *test, unsigned int grants, bool writes, bool reads)
 {
 	struct rc_side *s;
 
 	for (s = &rc->a; s; s = s == &rc->a ? &rc->b : NULL) {
-		s->q.can_write = true;
-		s->q.max_write = SZ_1M;
-		s->q.write_slots = RC_SLOTS;
+		s->q.can_write = writes;
+		s->q.can_read = reads;
+		s->q.max_rma = SZ_1M;
+		s->q.rma_slots = RC_SLOTS;
 		s->q.grants_max = grants;
 	}
 	krc_rma_min = PAGE_SIZE;
@@ -672,6 +691,18 @@ void rc_connect_rma(struct kunit *test, unsigned int grants)
 		mod_delayed_work(krc_grant_wq, &s->q.grants_work, 0);
 		flush_delayed_work(&s->q.grants_work);
 	}
+}
+
+/* Both devices write. A side has so many grants. */
+void rc_connect_rma(struct kunit *test, unsigned int grants)
+{
+	connect_devices(test, grants, true, false);
+}
+
+/* Both devices read. */
+void rc_connect_reads(struct kunit *test, unsigned int grants, bool writes)
+{
+	connect_devices(test, grants, writes, true);
 }
 
 /*

@@ -66,8 +66,8 @@ struct rc_done {
  * @gone: its device was removed
  * @todo: grants that wait for the device
  * @ntodo: number of these
- * @writing: writes that wait for the device
- * @nwriting: number of these
+ * @rmas: transfers that wait for the device
+ * @nrmas: number of these
  * @bufs: all datagrams
  * @memory: memory of the ULP
  * @inited: @c is initialized
@@ -93,6 +93,7 @@ struct rc_side {
 		bool			reachable;	/* by its key */
 		u64			key;		/* repeats after RC_KEYS registrations */
 		u64			base;
+		u32			access;
 		struct krc_mr_map	map;
 		u64			pages[RC_MR_PAGES];
 	} opened[RC_GRANTS];
@@ -106,8 +107,8 @@ struct rc_side {
 	bool			gone;
 	struct list_head	todo;
 	unsigned int		ntodo;
-	struct krc_swr		*writing[RC_SENDS];
-	unsigned int		nwriting;
+	struct krc_swr		*rmas[RC_SENDS];
+	unsigned int		nrmas;
 	struct krc_buf		*bufs;
 	u8			*memory;
 	bool			inited;
@@ -137,6 +138,7 @@ int rc_suite_init(struct kunit_suite *suite);
 void rc_suite_exit(struct kunit_suite *suite);
 void rc_connect(struct kunit *test);
 void rc_connect_rma(struct kunit *test, unsigned int grants);
+void rc_connect_reads(struct kunit *test, unsigned int grants, bool writes);
 struct rc_side *rc_another(struct kunit *test, struct rc_side *s);
 void rc_take_bufs(struct rc_side *s, struct list_head *taken, u32 leave);
 void rc_give_bufs(struct rc_side *s, struct list_head *taken);
@@ -162,10 +164,10 @@ void rc_all(void);
 void rc_inject(struct rc_side *to, const struct krc_dgram *d, const void *data, u32 len);
 void rc_runs(void);
 
-/* Registrations, invalidations and writes of the device. */
+/* Registrations, invalidations and transfers of the device. */
 struct krc_grant *rc_grant_nth(struct rc_side *s, unsigned int n);
 void rc_grant_end(struct rc_side *s, unsigned int n, int err);
-void rc_write_end(struct rc_side *s, unsigned int n, int err);
+void rc_rma_end(struct rc_side *s, unsigned int n, int err);
 bool rc_reaches(const struct rc_side *s, const struct krc_mr *mr);
 
 static inline u32 rc_key(const struct krc_mr *mr)

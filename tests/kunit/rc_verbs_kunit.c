@@ -6,6 +6,7 @@
 #include "../../ulp/rc/grant.c"
 #include "../../ulp/rc/conn.c"
 #include "../../ulp/rc/tx.c"
+#include "../../ulp/rc/rma.c"
 #include "../../ulp/rc/rx.c"
 #include "../../ulp/rc/revoke.c"
 #include "../../ulp/rc/verbs.c"
@@ -43,7 +44,7 @@ void krc_net_send(struct krc_buf *buf)
 	krc_sent(buf, 0);
 }
 
-void krc_net_write(struct krc_swr *w)
+void krc_net_rma(struct krc_swr *w)
 {
 }
 

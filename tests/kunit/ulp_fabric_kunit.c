@@ -45,10 +45,11 @@ static struct scene {
 	unsigned int		drains;
 	int			err;
 	/* Devices that were asked for. */
-	u64			caps[2];
+	u64			caps[3];
 	unsigned int		asked;
 	bool			writes[2];	/* fabrics "first" and "second" have writes */
 	bool			present;
+	bool			no_reads;
 	/* Transfers. */
 	struct fid_ep		ep;
 	struct kulp_rma		rma;
@@ -123,7 +124,8 @@ static int scene_found(const struct fi_info *hints, const char *name, bool write
 {
 	const char *wanted = hints->fabric_attr->name;
 
-	if ((wanted && strcmp(wanted, name)) || (hints->caps & FI_WRITE && !writes))
+	if ((wanted && strcmp(wanted, name)) || (hints->caps & FI_WRITE && !writes) ||
+	    (hints->caps & FI_READ && scene->no_reads))
 		return -ENODATA;
 	*info = fi_allocinfo_for("scene", name, "device");
 	return *info ? 0 : -ENOMEM;
@@ -822,25 +824,29 @@ static void fabrics_chosen(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, kulp_fabric_choose(&f, &select, caps), -ENODATA);
 }
 
-/* A user of messages that writes if it can gets a device without writes, too. */
-static void fabric_writes_if_it_can(struct kunit *test)
+/* A user of messages that reads and writes if it can gets a device that doesn't, too. */
+static void fabric_rma_if_it_can(struct kunit *test)
 {
+	const u64 reads = FI_RMA | FI_READ | FI_REMOTE_READ;
+	const u64 writes = FI_RMA | FI_WRITE | FI_REMOTE_WRITE;
 	struct kulp_role role = scene_collector;
 	struct kulp_select select = {};
 	struct kulp_fabric f;
 	int i;
 
 	scene->present = true;
-	role.writes = true;
-	for (i = 0; i < 2; i++) {
+	role.rma = true;
+	for (i = 0; i < 4; i++) {
 		f = (struct kulp_fabric){ .role = &role };
-		scene->writes[0] = i;
+		scene->writes[0] = i & 1;
+		scene->no_reads = !(i & 2);
 		scene->asked = 0;
 		KUNIT_ASSERT_EQ(test, kulp_fabric_choose(&f, &select, FI_MSG), 0);
-		KUNIT_EXPECT_EQ(test, f.can_write, !!i);
+		KUNIT_EXPECT_EQ(test, f.can_write, !!(i & 1));
+		KUNIT_EXPECT_EQ(test, f.can_read, !!(i & 2));
 		KUNIT_EXPECT_STREQ(test, f.info->fabric_attr->name, "first");
-		KUNIT_EXPECT_EQ(test, scene->caps[1],
-				FI_MSG | FI_RMA | FI_WRITE | FI_REMOTE_WRITE);
+		KUNIT_EXPECT_EQ(test, scene->caps[1], FI_MSG | reads);
+		KUNIT_EXPECT_EQ(test, scene->caps[2], FI_MSG | writes | (i & 2 ? reads : 0));
 		fi_freeinfo(f.info);
 	}
 }
@@ -943,7 +949,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(polled),
 	KUNIT_CASE(devices_asked_for),
 	KUNIT_CASE(fabrics_chosen),
-	KUNIT_CASE(fabric_writes_if_it_can),
+	KUNIT_CASE(fabric_rma_if_it_can),
 	KUNIT_CASE(fabrics_known),
 	{}
 };

@@ -579,23 +579,44 @@ static int kulp_find(const struct kulp_select *select, u64 caps, struct fi_info 
 	return ret;
 }
 
-/* The fabric is chosen without regard to RDMA write, because the peer's device may differ. */
-static int kulp_fabric_choose(struct kulp_fabric *f, const struct kulp_select *select, u64 caps)
+/*
+ * Use what else the device of kulp_fabric.info can do. Return: 1 if it can; 0 if it can't; or a
+ * negative errno.
+ */
+static int kulp_fabric_add(struct kulp_fabric *f, const struct kulp_select *select, u64 caps)
 {
 	struct kulp_select chosen = *select;
 	struct fi_info *info;
 	int ret;
 
-	ret = kulp_find(select, caps, &f->info);
-	if (ret || (f->role->messages_only && !f->role->writes))
-		return ret;
 	chosen.fabric = f->info->fabric_attr->name;
-	ret = kulp_find(&chosen, caps | FI_RMA | FI_WRITE | FI_REMOTE_WRITE, &info);
+	ret = kulp_find(&chosen, caps, &info);
 	if (ret)
 		return ret == -ENODATA ? 0 : ret;
 	fi_freeinfo(f->info);
 	f->info = info;
-	f->can_write = true;
+	return 1;
+}
+
+/* The fabric is chosen without regard to optional RDMA, because the peer's device may differ. */
+static int kulp_fabric_choose(struct kulp_fabric *f, const struct kulp_select *select, u64 caps)
+{
+	const u64 reads = FI_RMA | FI_READ | FI_REMOTE_READ;
+	const u64 writes = FI_RMA | FI_WRITE | FI_REMOTE_WRITE;
+	int ret;
+
+	ret = kulp_find(select, caps, &f->info);
+	if (ret || (f->role->messages_only && !f->role->rma))
+		return ret;
+	/* Some devices have reads alone. */
+	ret = f->role->messages_only ? kulp_fabric_add(f, select, caps | reads) : 1;
+	if (ret < 0)
+		return ret;
+	f->can_read = ret;
+	ret = kulp_fabric_add(f, select, caps | (f->can_read ? reads : 0) | writes);
+	if (ret < 0)
+		return ret;
+	f->can_write = ret;
 	return 0;
 }
 

@@ -6,6 +6,7 @@
  *
  *	conn.c		state, work requests, references
  *	tx.c		datagrams for work requests, completions in order
+ *	rma.c		transfers by the device
  *	rx.c		datagrams from the peer
  *	revoke.c	end of a connection
  *	mr.c		memory regions
@@ -28,10 +29,10 @@
  * datagram is in the receiver's completion queue before all that is sent later. So with a window
  * of w, a datagram is at most w - 1 ahead of the receiver's next number. The receiver allows 2 w.
  *
- * Where both devices can, the data of a write isn't sent by datagrams: the peer has announced a key
- * (grant.c), and the device writes. The peer's device takes no notice of sequence numbers, so what
- * follows a write is sent when the write is complete. Writes themselves begin as soon as they are
- * posted, ahead of requests that wait.
+ * Where both devices can, the data of a write or read isn't sent by datagrams: the peer has
+ * announced a key (grant.c), and the device writes or reads (rma.c). The peer's device takes no
+ * notice of sequence numbers, so what follows a write is sent when the write is complete. Writes
+ * themselves begin as soon as they are posted, ahead of requests that wait.
  *
  * Locks, outer ones first, with interrupts off, because work requests may be posted so:
  *	krc_conn.lock
@@ -64,7 +65,7 @@
 #define KRC_RECV_SGES	6
 #define KRC_NONE	U32_MAX
 #define KRC_WINDOW	128	/* of this side; a power of two */
-#define KRC_WRITE_PIECES	16	/* of a write that are with the device at a time, at most */
+#define KRC_RMA_PIECES	16	/* of a transfer that are with the device at a time, at most */
 #define KRC_GRANTS_MAX	128	/* of a queue */
 #define KRC_ONLY_READ	16	/* see krc_conn.only_read */
 #define KRC_KEY_SLOTS	256	/* keys of the peer that are kept; a power of two */
@@ -137,21 +138,23 @@ struct krc_sge {
  * @code: operation as the ULP names it
  * @nsge: number of @sge
  * @err: 0 or a negative errno
- * @issued: all its datagrams were built, or the device writes
+ * @issued: all its datagrams were built, or the device transfers
  * @read: READ: all data has arrived
  * @ending: @turn is valid: a region must be free before the request is complete
- * @started: REG: the region is registered. WRITE: the device writes
+ * @started: REG: the region is registered. WRITE, READ: the device transfers
  * @grant: REG: the peer's device may write to the region
  * @tell: REG: krc_mr_key() has something to tell the peer
- * @parts: datagrams that aren't sent yet, and the device's write
+ * @parts: datagrams that aren't sent yet, and the device's transfer
  * @total: bytes
  * @got: READ: bytes that have arrived
  * @key: SEND: key to invalidate; INVAL: key; WRITE, READ: the peer's key
+ * @sink: READ with KRC_F_INV: key to invalidate
  * @raddr: WRITE, READ: the peer's address
  * @map: REG: the mapping
  * @turn: REG: the registration; otherwise one that has to end
+ * @mr: READ by the device: region that @sge is in, in use; or NULL
  * @conn: with @rma, the connection
- * @rma: WRITE by the device: of kofi_ulp. Not cleared by krc_sq_next(), as @conn
+ * @rma: transfer by the device: of kofi_ulp. Not cleared by krc_sq_next(), as @conn
  * @sge: local memory; for net.c, with @rma, room for as many struct bio_vec
  */
 struct krc_swr {
@@ -171,9 +174,11 @@ struct krc_swr {
 	u32			total;
 	u32			got;
 	u32			key;
+	u32			sink;
 	u64			raddr;
 	struct krc_mr_map	map;
 	struct krc_mr_turn	turn;
+	struct krc_mr		*mr;
 	struct krc_conn		*conn;
 	struct kulp_rma		rma;
 	struct krc_sge		sge[];
@@ -295,19 +300,21 @@ struct krc_served {
  * @tx_msgs: number of messages sent
  * @peer_credits: receives that the peer has posted
  * @bufs: datagrams outstanding
- * @writes: writes of the device that are outstanding
- * @write_slots: slots of the device that they take
+ * @rmas: transfers of the device that are outstanding
+ * @rma_slots: slots of the device that they take
  * @grants: grants of its regions that aren't over
  * @only_read: number of regions in a row that had a grant, and that the peer has read; up to
  *	KRC_ONLY_READ, after which no region has one until the peer writes
  * @can_write: this side's device writes to memory of which it knows the key
  * @can_grant: the peer's device does
+ * @can_read: each side's device reads memory of which it knows the key
+ * @can_rma: @can_write or @can_read
  * @keys: keys of the peer's regions, by index
  * @news: keys for the peer, to be sent with or before the next message
  * @nnews: number of these
  * @reads: slots for reads
  * @ord: number of these
- * @nreads: number of these in use
+ * @nreads: number of these in use, and reads of the device that are outstanding
  * @read_gen: for krc_read.number
  * @served: ring of the peer's reads
  * @ird: number of these
@@ -322,7 +329,7 @@ struct krc_served {
  * @starved: in krc_queue.starved, under krc_queue.lock
  * @flushing: a work request didn't succeed, so all that follow are flushed
  * @stop_work: ends the connection
- * @idle: woken when @bufs, @writes or @grants is 0
+ * @idle: woken when @bufs, @rmas or @grants is 0
  * @flushed: the connection is fenced and its work requests are flushed
  */
 struct krc_conn {
@@ -369,12 +376,14 @@ struct krc_conn {
 	u32			tx_msgs;
 	u32			peer_credits;
 	u32			bufs;
-	u32			writes;
-	u32			write_slots;
+	u32			rmas;
+	u32			rma_slots;
 	u32			grants;
 	u32			only_read;
 	bool			can_write;
 	bool			can_grant;
+	bool			can_read;
+	bool			can_rma;
 	struct krc_key		*keys;
 	struct krc_key		news[KRC_KEYS_MAX];
 	u8			nnews;
@@ -481,6 +490,7 @@ enum krc_grant_state {
  * @conn: the connection, which counts it in krc_conn.grants, until the grant is over
  * @mr: the region
  * @state: state, under krc_mr.lock
+ * @access: while it has a region, KRC_ACCESS_REMOTE_* of the peer's device
  * @drop: it isn't used again; under krc_mr.lock until it is over
  * @keys: registrations that it may still be used for; 0 if there is no limit. Under krc_mr.lock
  *	while it has a region
@@ -499,6 +509,7 @@ struct krc_grant {
 	struct krc_conn		*conn;
 	struct krc_mr		*mr;
 	enum krc_grant_state	state;
+	u8			access;
 	bool			drop;
 	u8			keys;
 	bool			failed;
@@ -516,7 +527,7 @@ struct krc_grant {
  * @free: datagrams that are free
  * @nfree: number of these
  * @starved: connections that wait for one
- * @write_slots: slots of the device that are free for writes
+ * @rma_slots: slots of the device that are free for transfers
  * @dirty: connections to run, each with a reference
  * @work: runs them, if no handler does
  * @grants: grants that are free
@@ -527,7 +538,8 @@ struct krc_grant {
  * @grants_short: there were no regions for more; @grants_work tries again
  * @grants_work: closes grants, and makes some
  * @can_write: devices like this one write to each other's memory; constant, as what follows
- * @max_write: longest write of the device
+ * @can_read: devices like this one read each other's memory
+ * @max_rma: longest transfer of the device
  * @bvecs_lock: protects @bvecs; no other lock is taken under it
  * @bvecs: pieces of a region, for net.c
  * @kulp: queue of kofi_ulp, for net.c
@@ -538,7 +550,7 @@ struct krc_queue {
 	struct list_head	free;
 	u32			nfree;
 	struct list_head	starved;
-	u32			write_slots;
+	u32			rma_slots;
 	struct list_head	dirty;
 	struct work_struct	work;
 	struct list_head	grants;
@@ -549,7 +561,8 @@ struct krc_queue {
 	bool			grants_short;
 	struct delayed_work	grants_work;
 	bool			can_write;
-	size_t			max_write;
+	bool			can_read;
+	size_t			max_rma;
 	spinlock_t		bvecs_lock;	/* protects bvecs */
 	struct bio_vec		*bvecs;
 	struct kulp_queue	*kulp;
@@ -565,6 +578,7 @@ struct krc_queue {
  * @KRC_COUNT_GRANTS: registrations by the device
  * @KRC_COUNT_UNGRANTED: registrations that the device has refused
  * @KRC_COUNT_WRITES: writes by the device
+ * @KRC_COUNT_READS: reads by the device
  * @KRC_COUNT_STUCK: attempts to revoke access to memory that have failed
  * @KRC_COUNTS: number of these
  */
@@ -576,6 +590,7 @@ enum krc_count {
 	KRC_COUNT_GRANTS,
 	KRC_COUNT_UNGRANTED,
 	KRC_COUNT_WRITES,
+	KRC_COUNT_READS,
 	KRC_COUNT_STUCK,
 	KRC_COUNTS,
 };
@@ -630,10 +645,17 @@ static inline struct krc_swr *krc_swr_at(const struct krc_conn *c, u32 i)
 	return c->sq + (i & (c->sq_size - 1)) * c->sq_stride;
 }
 
-/* Slots of the device that a write takes. */
-static inline u32 krc_write_slots(const struct krc_swr *w)
+/* Pieces that a work request has room for. */
+static inline u32 krc_swr_room(const struct krc_conn *c)
 {
-	return min_t(u32, w->nsge, KRC_WRITE_PIECES);
+	return (c->sq_stride - offsetof(struct krc_swr, sge)) / sizeof(struct krc_sge);
+}
+
+/* The KRC_ACCESS_REMOTE_* bits that the peer's device is capable of. */
+static inline u32 krc_grantable(const struct krc_conn *c)
+{
+	return (c->can_grant ? KRC_ACCESS_REMOTE_WRITE : 0) |
+	       (c->can_read ? KRC_ACCESS_REMOTE_READ : 0);
 }
 
 /* A slot that is 0 has no key, because index 0 isn't that of a region. */
@@ -647,6 +669,22 @@ static inline struct krc_rwr *krc_rwr_at(const struct krc_conn *c, u32 i)
 	return &c->rq[i & (c->rq_size - 1)];
 }
 
+/**
+ * struct krc_turn - datagrams and transfers that are to begin
+ * @bufs: the datagrams
+ * @n: number of these
+ * @rmas: transfers by the device
+ * @nrmas: number of these
+ * @more: other requests may begin ahead of their turn
+ */
+struct krc_turn {
+	struct list_head	bufs;
+	u32			n;
+	struct krc_swr		*rmas[KRC_TURN];
+	u32			nrmas;
+	bool			more;
+};
+
 /* tx.c */
 
 void krc_run(struct krc_conn *c);
@@ -654,8 +692,16 @@ void krc_run_turns(struct krc_conn *c);
 int krc_read_end(struct krc_conn *c, struct krc_swr *w);
 bool krc_credit_due(const struct krc_conn *c);
 void krc_sent(struct krc_buf *buf, int err);
-void krc_written(struct krc_swr *w, int err);
 void krc_queue_feed(struct krc_queue *q);
+
+/* rma.c */
+
+bool krc_rma_write(struct krc_conn *c, struct krc_swr *w, struct krc_turn *turn);
+int krc_rma_read(struct krc_conn *c, struct krc_swr *w, struct krc_turn *turn);
+bool krc_rma_reads(const struct krc_conn *c, u32 rkey);
+bool krc_writes_done(struct krc_conn *c);
+void krc_key_written(struct krc_conn *c, u32 rkey);
+void krc_rma_done(struct krc_swr *w, int err);
 
 /* grant.c */
 
@@ -692,7 +738,7 @@ void krc_debugfs_exit(void);
 
 void krc_net_send(struct krc_buf *buf);
 void krc_net_lost(struct krc_queue *q);
-void krc_net_write(struct krc_swr *w);
+void krc_net_rma(struct krc_swr *w);
 int krc_net_open_grant(struct krc_grant *g);
 void krc_net_grant(struct krc_grant *g);
 bool krc_net_gone(const struct krc_grant *g);

@@ -16,6 +16,7 @@ static int counters_show(struct seq_file *m, void *unused)
 		[KRC_COUNT_GRANTS]	= "grants",
 		[KRC_COUNT_UNGRANTED]	= "ungranted",
 		[KRC_COUNT_WRITES]	= "writes",
+		[KRC_COUNT_READS]	= "reads",
 		[KRC_COUNT_STUCK]	= "stuck",
 	};
 	int i;

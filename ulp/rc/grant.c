@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Grants: a region of the device, by which the device of the peer writes to the memory of a krc_mr.
+ * Grants: a region of the device, by which the device of the peer writes to the memory of a krc_mr,
+ * or reads it.
  *
  *	FREE -- begin --> REGISTERING --> VALID -- end --> INVALIDATING --> FREE
  *
@@ -57,7 +58,7 @@ static void krc_grant_use_key(struct krc_grant *g)
 }
 
 /**
- * krc_grant_begin() - let the peer's device write to a region, if a grant is free
+ * krc_grant_begin() - let the peer's device reach a region, if a grant is free
  * @c: the connection, locked
  * @mr: the region, locked, which has become valid
  *
@@ -76,6 +77,7 @@ bool krc_grant_begin(struct krc_conn *c, struct krc_mr *mr)
 	if (g) {
 		g->conn = c;
 		g->mr = mr;
+		g->access = mr->map.access & krc_grantable(c);
 		g->failed = false;
 		krc_grant_use_key(g);
 		WRITE_ONCE(g->state, KRC_GRANT_REGISTERING);

@@ -344,7 +344,7 @@ static int krc_mr_register_found(struct krc_mr *mr, struct krc_conn *c,
  * krc_mr_register() - make a region's key valid
  * @c: the connection that registers it
  * @map: the mapping, and the key, which names the region
- * @grant: let the peer's device write to it, if possible
+ * @grant: let the peer's device reach it, if possible
  * @turn: result, on success
  *
  * Context: krc_conn.lock is held.
@@ -433,14 +433,14 @@ static bool krc_mr_is_peers(const struct krc_mr *mr, const struct krc_conn *c, u
 
 /*
  * Some ULPs let the peer write to every region, and it only reads from those of the ULP's writes.
- * Their grants cost as much as those that are used. A ULP may invalidate by another connection,
- * whose peer doesn't know the region.
+ * Their grants cost as much as those that are used, unless the peer's device reads, too. A ULP may
+ * invalidate by another connection, whose peer doesn't know the region.
  */
 static void krc_mr_learn(const struct krc_mr *mr, struct krc_conn *c)
 {
 	lockdep_assert_held(&c->lock);
 	lockdep_assert_held(&mr->lock);
-	if (mr->state != KRC_MR_VALID || !mr->grant || mr->conn != c)
+	if (mr->state != KRC_MR_VALID || !mr->grant || mr->conn != c || c->can_read)
 		return;
 	if (!mr->read)
 		c->only_read = 0;

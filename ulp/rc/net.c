@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Datagrams, writes and grants over a fabric of kOFI: see net.h. */
+/* Datagrams, transfers and grants over a fabric of kOFI: see net.h. */
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
@@ -8,7 +8,7 @@
 #include "net.h"
 
 #define KRC_QUEUE_BUFS	256	/* datagrams to send, for each queue */
-#define KRC_WRITES_MIN	32	/* slots for writes of a device with few */
+#define KRC_RMAS_MIN	32	/* slots for transfers of a device with few */
 #define KRC_DIRECT	"efa-direct"
 
 unsigned int krc_datagram = 4608;
@@ -54,7 +54,7 @@ static void krc_role_limit(struct kulp_role *role)
 {
 	role->recv_len = krc_datagram;
 	role->max_queues = krc_max_queues;
-	role->writes = krc_rma;
+	role->rma = krc_rma;
 	/* Workers serve the other fabric's endpoints anyhow. */
 	role->softirq_too = krc_softirq_initiators && !strcmp(krc_fabric, KRC_DIRECT);
 }
@@ -110,7 +110,7 @@ void krc_net_send(struct krc_buf *buf)
  * krc_net_lost() - give up a device
  * @q: one of its queues
  *
- * All datagrams and writes end, and krc_link_gone() is called.
+ * All datagrams and transfers end, and krc_link_gone() is called.
  * Context: Process or softirq.
  */
 void krc_net_lost(struct krc_queue *q)
@@ -120,18 +120,18 @@ void krc_net_lost(struct krc_queue *q)
 	kulp_fabric_lost(q->kulp->fabric);
 }
 
-/* --- writes of the device --- */
+/* --- transfers by the device --- */
 
-static void krc_write_done(struct kulp_queue *kq, struct kulp_op *op, int err, size_t len)
+static void krc_transferred(struct kulp_queue *kq, struct kulp_op *op, int err, size_t len)
 {
-	krc_written(container_of(op, struct krc_swr, rma.op), err);
+	krc_rma_done(container_of(op, struct krc_swr, rma.op), err);
 }
 
 /*
  * Describe local memory by bio_vecs, which take the place of its pieces. Return: the number of
  * bio_vecs.
  */
-static u32 krc_write_bvecs(struct krc_swr *w)
+static u32 krc_rma_bvecs(struct krc_swr *w)
 {
 	struct bio_vec *bvecs = (struct bio_vec *)w->sge;
 	const struct krc_sge *sge;
@@ -145,25 +145,32 @@ static u32 krc_write_bvecs(struct krc_swr *w)
 }
 
 /**
- * krc_net_write() - have the device write
- * @w: the work request, with krc_swr.rma.iov, for which krc_written() follows
+ * krc_net_rma() - have the device write or read
+ * @w: the WRITE or READ, with krc_swr.rma.iov, for which krc_rma_done() follows
  *
  * Context: Process or softirq.
  */
-void krc_net_write(struct krc_swr *w)
+void krc_net_rma(struct krc_swr *w)
 {
 	struct krc_conn *c = w->conn;
-	u32 n = krc_write_bvecs(w);
+	u32 n = krc_rma_bvecs(w);
 
 	w->rma.op.lane = KULP_LANE_SEND;
-	w->rma.op.done = krc_write_done;
+	w->rma.op.done = krc_transferred;
 	w->rma.peer = c->peer;
 	w->rma.has_imm = false;
-	iov_iter_bvec(&w->rma.iter, ITER_SOURCE, (struct bio_vec *)w->sge, n, w->total);
+	iov_iter_bvec(&w->rma.iter, w->op == KRC_OP_READ ? ITER_DEST : ITER_SOURCE,
+		      (struct bio_vec *)w->sge, n, w->total);
 	kulp_rma_submit(c->queue->kulp, &w->rma);
 }
 
 /* --- grants --- */
+
+static u64 krc_grant_access(u32 access)
+{
+	return (access & KRC_ACCESS_REMOTE_READ ? FI_REMOTE_READ : 0) |
+	       (access & KRC_ACCESS_REMOTE_WRITE ? FI_REMOTE_WRITE : 0);
+}
 
 /* The region keeps its pages until the grant is over. */
 static int krc_grant_register(struct krc_queue *q, struct krc_grant *g)
@@ -175,7 +182,7 @@ static int krc_grant_register(struct krc_queue *q, struct krc_grant *g)
 	u64 left = mr->map.length;
 	struct fi_mr_attr attr = {
 		.type		= FI_MR_BVEC,
-		.access		= FI_REMOTE_WRITE,
+		.access		= krc_grant_access(g->access),
 		.context	= &g->op,
 	};
 	int ret;
@@ -240,10 +247,12 @@ void krc_net_grant(struct krc_grant *g)
  */
 int krc_net_open_grant(struct krc_grant *g)
 {
-	struct kulp_queue *kq = g->queue->kulp;
+	const struct krc_queue *q = g->queue;
+	struct kulp_queue *kq = q->kulp;
 	const struct fi_mr_alloc_attr attr = {
-		.max_pages = KRC_MR_PAGES, .access = FI_REMOTE_WRITE, .cq = kq->cq, .ep = kq->ep,
-		.flags = FI_RETIRE,
+		.max_pages = KRC_MR_PAGES,
+		.access = (q->can_read ? FI_REMOTE_READ : 0) | (q->can_write ? FI_REMOTE_WRITE : 0),
+		.cq = kq->cq, .ep = kq->ep, .flags = FI_RETIRE,
 	};
 
 	g->op.post = krc_grant_post;
@@ -352,14 +361,14 @@ static int krc_bufs_alloc(struct krc_queue *q)
 }
 
 /*
- * Slots for writes. A datagram has one, and so has a grant that is being registered or invalidated:
- * these always find one, if the device has as many.
+ * Slots for transfers. A datagram has one, and so has a grant that is being registered or
+ * invalidated: these always find one, if the device has as many.
  */
-static u32 krc_slots_for_writes(const struct fi_info *info)
+static u32 krc_slots_for_rma(const struct fi_info *info)
 {
 	const size_t others = KRC_QUEUE_BUFS + KRC_GRANTS_MAX;
 
-	return max(info->tx_attr->size, others + KRC_WRITES_MIN) - others;
+	return max(info->tx_attr->size, others + KRC_RMAS_MIN) - others;
 }
 
 static int krc_net_init(struct krc_net *net)
@@ -376,8 +385,9 @@ static int krc_net_init(struct krc_net *net)
 		net->queues[i].net = net;
 		net->queues[i].kulp = &f->queues[i];
 		net->queues[i].can_write = f->can_write;
-		net->queues[i].max_write = f->max_rma;
-		net->queues[i].write_slots = krc_slots_for_writes(f->info);
+		net->queues[i].can_read = f->can_read;
+		net->queues[i].max_rma = f->max_rma;
+		net->queues[i].rma_slots = krc_slots_for_rma(f->info);
 		net->nqueues++;
 		ret = krc_bufs_alloc(&net->queues[i]);
 	}

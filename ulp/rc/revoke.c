@@ -9,7 +9,7 @@
  *	2. Datagrams don't find the connection. After an RCU grace period, no copy into a receive,
  *	   a region or the memory of a read goes on.
  *	3. Its regions are invalidated; those that have a grant by the device, too.
- *	4. When that has ended, and the datagrams and writes from the ULP's memory, nobody reaches
+ *	4. When that has ended, and the datagrams and transfers of the ULP's memory, nobody reaches
  *	   that memory: the state is KRC_FENCED, and the work requests are flushed.
  *
  * A datagram can be outstanding for as long as the device tries to send it. After krc_revoke_ms
@@ -91,7 +91,7 @@ static bool krc_is_idle(struct krc_conn *c)
 
 	/* Under the lock, after which krc_sent() and grants don't use the connection. */
 	spin_lock_irq(&c->lock);
-	idle = !c->bufs && !c->writes && !c->grants;
+	idle = !c->bufs && !c->rmas && !c->grants;
 	spin_unlock_irq(&c->lock);
 	return idle;
 }

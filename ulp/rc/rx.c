@@ -97,7 +97,7 @@ static int krc_take_keys(struct krc_conn *c, const struct krc_dgram *d)
 	struct krc_key keys[KRC_KEYS_MAX];
 	unsigned int i;
 
-	if (!c->can_write)
+	if (!c->can_rma)
 		return -EPROTO;
 	for (i = 0; i < d->nkeys; i++)
 		if (krc_parse_key(&wire[i], &keys[i]))

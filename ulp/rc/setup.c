@@ -406,7 +406,7 @@ void krc_cm_describe(struct krc_cm *cm, const struct krc_queue *q,
 	krc_conn_describe(&cm->qp->c, &side);
 	side.datagram = min_t(u32, krc_datagram, q->kulp->fabric->max_msg);
 	side.port = port;
-	side.features = q->can_write ? KRC_CAN_WRITE : 0;
+	side.features = (q->can_write ? KRC_CAN_WRITE : 0) | (q->can_read ? KRC_CAN_READ : 0);
 	side.priv_len = len;
 	cm->hello_len = krc_build_side((struct krc_wire_side *)cm->hello, &side);
 	if (len)

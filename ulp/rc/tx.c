@@ -2,27 +2,11 @@
 /*
  * Datagrams for work requests and for reads of the peer, and completions: see conn.h. krc_run()
  * does all that can be done for a connection. Datagrams are built under the connection's lock, at
- * most KRC_TURN of them, and sent without it.
+ * most KRC_TURN of them, and sent without it, as are transfers by the device (rma.c).
  */
 #include <linux/minmax.h>
 #include <linux/string.h>
 #include "conn.h"
-
-/**
- * struct krc_turn - datagrams and writes that are to be sent
- * @bufs: the datagrams
- * @n: number of these
- * @writes: writes of the device
- * @nwrites: number of these
- * @more: other requests may begin ahead of their turn
- */
-struct krc_turn {
-	struct list_head	bufs;
-	u32			n;
-	struct krc_swr		*writes[KRC_TURN];
-	u32			nwrites;
-	bool			more;
-};
 
 /* --- datagrams --- */
 
@@ -236,23 +220,6 @@ static struct krc_buf *krc_issue_piece(struct krc_conn *c, struct krc_swr *w, st
 	return buf;
 }
 
-/* Return: true if the device has carried out all writes before the request at krc_conn.next. */
-static bool krc_writes_done(struct krc_conn *c)
-{
-	struct krc_swr *w;
-
-	if (!c->writes)
-		return true;
-	if ((s32)(c->tail - c->written) > 0)
-		c->written = c->tail;
-	for (; c->written != c->next; c->written++) {
-		w = krc_swr_at(c, c->written);
-		if (w->op == KRC_OP_WRITE && w->started && w->parts)
-			return false;
-	}
-	return true;
-}
-
 /* Functions for operations build one datagram. Return: 0, -EAGAIN to wait, or a negative errno. */
 
 static int krc_issue_send(struct krc_conn *c, struct krc_swr *w, struct krc_turn *turn)
@@ -261,6 +228,8 @@ static int krc_issue_send(struct krc_conn *c, struct krc_swr *w, struct krc_turn
 	struct krc_buf *buf;
 
 	if ((s32)(c->peer_credits - c->tx_msgs) <= 0 || !krc_writes_done(c))
+		return -EAGAIN;
+	if (w->flags & KRC_F_INV && krc_rma_reads(c, w->key))
 		return -EAGAIN;
 	buf = krc_issue_piece(c, w, &d);
 	if (IS_ERR(buf))
@@ -289,6 +258,7 @@ static int krc_issue_write(struct krc_conn *c, struct krc_swr *w, struct krc_tur
 	buf = krc_issue_piece(c, w, &d);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
+	krc_key_written(c, w->key);
 	krc_turn_add(c, turn, buf, &d);
 	return 0;
 }
@@ -314,7 +284,10 @@ static int krc_issue_read(struct krc_conn *c, struct krc_swr *w, struct krc_turn
 	};
 	struct krc_read *read;
 	struct krc_buf *buf;
+	int ret;
 
+	if (w->flags & KRC_F_INV)
+		w->sink = w->sge[0].key;
 	if (!w->total) {
 		w->issued = true;
 		return krc_read_end(c, w);
@@ -322,7 +295,12 @@ static int krc_issue_read(struct krc_conn *c, struct krc_swr *w, struct krc_turn
 	/* The peer serves none at all. */
 	if (!c->ord)
 		return -EINVAL;
-	if (krc_window_full(c) || c->nreads >= c->ord || !krc_writes_done(c))
+	if (c->nreads >= c->ord || !krc_writes_done(c))
+		return -EAGAIN;
+	ret = krc_rma_read(c, w, turn);
+	if (ret <= 0)
+		return ret;
+	if (krc_window_full(c))
 		return -EAGAIN;
 	buf = krc_buf_get(c);
 	if (!buf)
@@ -361,7 +339,7 @@ static int krc_reg_begin(struct krc_conn *c, struct krc_swr *w)
 	if (ret < 0)
 		return ret;
 	w->started = true;
-	w->tell = ret && c->can_grant;
+	w->tell = ret && krc_grantable(c);
 	return 0;
 }
 
@@ -423,79 +401,10 @@ static bool krc_reg_is_sink(const struct krc_conn *c, u32 i)
 /* If the region can't be registered yet, it will be in its turn. */
 static void krc_start_reg(struct krc_conn *c, struct krc_swr *w)
 {
-	w->grant = c->can_grant && w->map.length >= krc_rma_min &&
-		   w->map.access & KRC_ACCESS_REMOTE_WRITE && c->only_read < KRC_ONLY_READ &&
-		   !krc_reg_is_sink(c, c->ahead);
+	w->grant = w->map.length >= krc_rma_min && w->map.access & krc_grantable(c) &&
+		   c->only_read < KRC_ONLY_READ && !krc_reg_is_sink(c, c->ahead);
 	if (w->grant)
 		krc_reg_begin(c, w);
-}
-
-static bool krc_swr_is_plain(const struct krc_swr *w)
-{
-	unsigned int i;
-
-	for (i = 0; i < w->nsge; i++)
-		if (w->sge[i].key)
-			return false;
-	return true;
-}
-
-/*
- * The device's slots are divided, so that datagrams, registrations and invalidations don't wait for
- * writes to peers that are dead. Of the slots for writes, a connection may have at most as many as
- * it leaves. Return: true, or false if it must not have them now.
- */
-static bool krc_write_slots_get(struct krc_conn *c, const struct krc_swr *w)
-{
-	struct krc_queue *q = c->queue;
-	u32 n = krc_write_slots(w);
-	bool got;
-
-	lockdep_assert_held(&c->lock);
-	spin_lock(&q->lock);
-	got = c->write_slots + n <= q->write_slots;
-	if (got)
-		q->write_slots -= n;
-	spin_unlock(&q->lock);
-	if (got)
-		c->write_slots += n;
-	return got;
-}
-
-static void krc_write_slots_put(struct krc_conn *c, const struct krc_swr *w)
-{
-	struct krc_queue *q = c->queue;
-	u32 n = krc_write_slots(w);
-
-	lockdep_assert_held(&c->lock);
-	c->write_slots -= n;
-	spin_lock(&q->lock);
-	q->write_slots += n;
-	spin_unlock(&q->lock);
-}
-
-/*
- * Return: false if the write must wait until another one of the connection is complete. If there is
- * none, others have the slots, and the data is sent by datagrams.
- */
-static bool krc_start_write(struct krc_conn *c, struct krc_swr *w, struct krc_turn *turn)
-{
-	const struct krc_key *key = krc_key_slot(c, w->key);
-
-	if (!KRC_KEY_INDEX(w->key) || key->rkey != w->key || key->key == KRC_NO_KEY || !w->total ||
-	    w->total > c->queue->max_write || w->flags & KRC_F_FENCE || !krc_swr_is_plain(w))
-		return true;
-	if (!krc_write_slots_get(c, w))
-		return !c->writes;
-	w->rma.iov.addr = w->raddr + key->delta;
-	w->rma.iov.key = key->key;
-	w->conn = c;
-	w->started = true;
-	w->issued = true;
-	w->parts = 1;
-	c->writes++;
-	turn->writes[turn->nwrites++] = w;
-	return true;
 }
 
 /*
@@ -514,7 +423,7 @@ static void krc_start(struct krc_conn *c, struct krc_turn *turn)
 		w = krc_swr_at(c, c->ahead);
 		if (w->op == KRC_OP_INVAL)
 			break;
-		if (w->op == KRC_OP_WRITE && !krc_start_write(c, w, turn))
+		if (w->op == KRC_OP_WRITE && c->can_write && !krc_rma_write(c, w, turn))
 			break;
 		if (w->op == KRC_OP_REG)
 			krc_start_reg(c, w);
@@ -533,7 +442,7 @@ static int krc_issue(struct krc_conn *c, struct krc_turn *turn)
 		if (w->flags & KRC_F_FENCE && c->nreads)
 			break;
 		/* krc_start() comes first, and stops at these. */
-		if (c->can_write && c->next == c->ahead && w->op != KRC_OP_INVAL)
+		if (c->can_rma && c->next == c->ahead && w->op != KRC_OP_INVAL)
 			break;
 		/* The device may write already. */
 		ret = w->issued ? 0 : krc_issues[w->op](c, w, turn);
@@ -550,7 +459,7 @@ static int krc_issue(struct krc_conn *c, struct krc_turn *turn)
 		c->at_off = 0;
 		c->at = 0;
 		/* Requests behind it may begin now: krc_start(). */
-		if (w->op == KRC_OP_INVAL && c->can_write) {
+		if (w->op == KRC_OP_INVAL && c->can_rma) {
 			turn->more = true;
 			break;
 		}
@@ -572,7 +481,7 @@ int krc_read_end(struct krc_conn *c, struct krc_swr *w)
 	if (!(w->flags & KRC_F_INV))
 		return 0;
 	w->ending = true;
-	return krc_mr_invalidate(c, w->sge[0].key, false, &w->turn);
+	return krc_mr_invalidate(c, w->sink, false, &w->turn);
 }
 
 /* --- reads of the peer --- */
@@ -738,7 +647,7 @@ static bool krc_turn_build(struct krc_conn *c, struct krc_turn *turn)
 	lockdep_assert_held(&c->lock);
 	switch (c->state) {
 	case KRC_LIVE:
-		if (c->can_write)
+		if (c->can_rma)
 			krc_start(c, turn);
 		ret = krc_issue(c, turn);
 		if (ret)
@@ -774,15 +683,15 @@ void krc_run_turns(struct krc_conn *c)
 	do {
 		INIT_LIST_HEAD(&turn.bufs);
 		turn.n = 0;
-		turn.nwrites = 0;
+		turn.nrmas = 0;
 		turn.more = false;
 		spin_lock_irqsave(&c->lock, flags);
 		more = krc_turn_build(c, &turn);
 		spin_unlock_irqrestore(&c->lock, flags);
 		list_for_each_entry_safe(buf, next, &turn.bufs, list)
 			krc_net_send(buf);
-		for (i = 0; i < turn.nwrites; i++)
-			krc_net_write(turn.writes[i]);
+		for (i = 0; i < turn.nrmas; i++)
+			krc_net_rma(turn.rmas[i]);
 		if (READ_ONCE(c->queue))
 			krc_grants_go(c->queue);
 	} while (more);
@@ -831,33 +740,6 @@ void krc_sent(struct krc_buf *buf, int err)
 		krc_conn_dirty(c);
 	/* The connection may be freed as soon as it has no datagram and isn't locked. */
 	if (!--c->bufs)
-		wake_up(&c->idle);
-	spin_unlock_irqrestore(&c->lock, flags);
-}
-
-/**
- * krc_written() - handle the end of a write by the device
- * @w: the work request, from krc_net_write()
- * @err: 0 or a negative errno
- *
- * Context: Process or softirq.
- */
-void krc_written(struct krc_swr *w, int err)
-{
-	struct krc_conn *c = w->conn;
-	unsigned long flags;
-
-	krc_count(KRC_COUNT_WRITES);
-	spin_lock_irqsave(&c->lock, flags);
-	w->parts--;
-	w->err = w->err ?: err;
-	if (err)
-		krc_stop_locked(c, KRC_BY_FAULT, err);
-	else
-		krc_conn_dirty(c);
-	krc_write_slots_put(c, w);
-	/* As in krc_sent(). */
-	if (!--c->writes)
 		wake_up(&c->idle);
 	spin_unlock_irqrestore(&c->lock, flags);
 }

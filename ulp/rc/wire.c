@@ -259,6 +259,7 @@ int krc_parse_key(const struct krc_wire_key *wire, struct krc_key *key)
 	key->gen = le32_to_cpu(wire->gen);
 	key->key = le64_to_cpu(wire->key);
 	key->delta = le64_to_cpu(wire->delta);
+	key->written = false;
 	return key->key == KRC_NO_KEY && key->delta ? -EPROTO : 0;
 }
 

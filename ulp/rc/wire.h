@@ -27,6 +27,7 @@
 
 /* krc_wire_side.features; a receiver ignores those that it doesn't know. */
 #define KRC_CAN_WRITE		0x1	/* its device writes to memory of which it knows the key */
+#define KRC_CAN_READ		0x2	/* its device reads such memory, and may be read */
 
 /**
  * struct krc_wire_side - description of a side; private data of the ULP follows
@@ -38,7 +39,7 @@
  * @ord: reads that the side makes at a time
  * @port: active side: the port at which the ULP of the passive side listens; else 0
  * @priv_len: bytes of private data
- * @features: KRC_CAN_WRITE
+ * @features: KRC_CAN_*
  * @reserved: 0
  */
 struct krc_wire_side {
@@ -187,12 +188,14 @@ struct krc_reject {
  * @gen: number of its registrations
  * @key: key for the device, or KRC_NO_KEY
  * @delta: what the device adds to addresses
+ * @written: of rma.c, not on the wire: data for the region was sent by datagrams
  */
 struct krc_key {
 	u32	rkey;
 	u32	gen;
 	u64	key;
 	u64	delta;
+	bool	written;
 };
 
 /**

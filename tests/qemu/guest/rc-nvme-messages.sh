@@ -28,6 +28,7 @@ if [ "$ROLE" = b ]; then
 fi
 barrier written > /dev/null
 [ "$ROLE" = b ] || check "no device has written" counted writes 0
+[ "$ROLE" = b ] || check "no device has read" counted reads 0
 if [ "$ROLE" = b ]; then
 	check "the host disconnects" nvme disconnect -n "$NQN"
 	check "the disk is gone" wait_for 20 disk_gone

@@ -31,6 +31,7 @@ if [ "$ROLE" = b ]; then
 fi
 barrier written > /dev/null
 [ "$ROLE" = b ] || check "the target's device has written" counted_some writes
+[ "$ROLE" = b ] || check "the target's device has read" counted_some reads
 [ "$ROLE" = b ] || check "a namespace is added" namespace 2
 barrier added > /dev/null
 if [ "$ROLE" = b ]; then
