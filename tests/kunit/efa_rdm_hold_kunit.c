@@ -107,6 +107,39 @@ static void hold_untold_close(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, released, 1U);
 }
 
+/*
+ * A buffer has taken empty messages when it is posted, and then no operation is free. They have
+ * used none of its bytes, but have completed: it was posted, and is released once.
+ */
+static void hold_empty(struct kunit *test)
+{
+	const u32 count = KEFA_CQ_RESERVE + KEFA_RDM_SPARE_OPS + 20;
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	struct kefa_rdm *rdm = rdm_of(&pair->end[1]);
+	u32 i, got = 0, posted = 0, released = 0;
+	struct rdm_comp comp;
+
+	for (i = 0; i < count; i++)
+		KUNIT_EXPECT_EQ(test, send(pair, 0, 2), 0);
+	rdm_run(pair);
+	KUNIT_EXPECT_EQ(test, rdm->stats.unexpected, (u64)count);
+	for (; posted < 3 && got < count; posted++) {
+		KUNIT_ASSERT_EQ(test, post_multi(pair, 64, 100 + posted), 0);
+		while ((comp = rdm_read(&pair->end[1])).ret == 1) {
+			KUNIT_EXPECT_EQ(test, (long)comp.entry.op_context, 100L + posted);
+			KUNIT_EXPECT_EQ(test, comp.entry.len, 0UL);
+			released += !!(comp.entry.flags & FI_MULTI_RECV);
+			got++;
+			efake_settle_all();
+		}
+	}
+	KUNIT_EXPECT_EQ(test, got, count);
+	KUNIT_EXPECT_EQ(test, posted, 2U);
+	KUNIT_EXPECT_EQ(test, released, 1U);
+	/* The second one is still posted. */
+	KUNIT_EXPECT_EQ(test, rdm->rops.used, 1U);
+}
+
 /* --- receives --- */
 
 /*
@@ -277,6 +310,7 @@ static struct kunit_case hold_cases[] = {
 	KUNIT_CASE(hold_entries),
 	KUNIT_CASE(hold_untold),
 	KUNIT_CASE(hold_untold_close),
+	KUNIT_CASE(hold_empty),
 	KUNIT_CASE(hold_receives),
 	KUNIT_CASE(hold_receives_known),
 	KUNIT_CASE(hold_slots),

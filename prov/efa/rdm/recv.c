@@ -101,11 +101,12 @@ static void kefa_rdm_peek(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 flags)
 
 /*
  * The next message for a buffer can't be handled for now, and later receives mustn't overtake the
- * buffer: release it, or refuse to post it if it is still empty. Return: 0, or -EAGAIN.
+ * buffer: release it, or refuse to post it if it has not @took any message, which may have been
+ * empty. Return: 0, or -EAGAIN.
  */
-static int kefa_multi_stop(struct kefa_rdm *rdm, struct kefa_rop *multi, const void *base)
+static int kefa_multi_stop(struct kefa_rdm *rdm, struct kefa_rop *multi, bool took)
 {
-	if (multi->buf.base == base)
+	if (!took)
 		return -EAGAIN;
 	multi->flags |= KEFA_ROP_SPENT;
 	if (multi->wrs)
@@ -119,11 +120,10 @@ static int kefa_multi_stop(struct kefa_rdm *rdm, struct kefa_rop *multi, const v
 /* Give a multi-receive buffer all waiting messages that match; post it if room is left. */
 static int kefa_post_multi(struct kefa_rdm *rdm, struct kefa_rop *multi)
 {
-	const void *base = multi->buf.base;
 	struct kofi_match_msg *msg;
+	bool spent, took = false;
 	struct kefa_held *held;
 	struct kefa_rop *rop;
-	bool spent;
 
 	/* Count the post itself, so that no message releases the buffer while more may follow. */
 	multi->wrs++;
@@ -139,8 +139,9 @@ static int kefa_post_multi(struct kefa_rdm *rdm, struct kefa_rop *multi)
 		rop = kefa_multi_take(rdm, multi, held->total);
 		if (!rop) {
 			multi->wrs--;
-			return kefa_multi_stop(rdm, multi, base);
+			return kefa_multi_stop(rdm, multi, took);
 		}
+		took = true;
 		spent = multi->flags & KEFA_ROP_SPENT;
 		if (spent)
 			multi->wrs--;
