@@ -6,6 +6,7 @@
  */
 #include "crew.h"
 #include "efa_rdm_far.h"
+#include "../../prov/efa/rdm/local.h"
 
 #define SHORT_MS	20
 #define LONG_MS		20000
@@ -359,6 +360,31 @@ static void tag_unseen(struct kunit *test)
 		rdm_expect(test, &pair->end[0], 1, 8);
 	}
 	send_works(test, pair, 1);
+}
+
+/* A message that a peer in the same kernel has passed on has arrived, too, though nobody looked. */
+static void tag_passed(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, &(struct rdm_opts) { .local = true });
+	struct kefa_local *local = rdm_of(&pair->end[1])->local;
+	int i;
+
+	for (i = 0; i < 40; i++)
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 100, 1, i), 0);
+	/* As if the endpoint was about to look. */
+	spin_lock_bh(&local->lock);
+	local->news = true;
+	spin_unlock_bh(&local->lock);
+	for (i = 0; i < 40; i++)
+		KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 100, 1, i), 0);
+	KUNIT_EXPECT_EQ(test, flush(pair, 1, 1), 0);
+	for (i = 0; i < 40; i++)
+		rdm_expect(test, &pair->end[1], i, 100);
+	efake_settle_all();
+	for (i = 0; i < 40; i++)
+		rdm_expect(test, &pair->end[0], i, 100);
+	rdm_expect_whole(test, pair);
+	expect_no_deaths(test, pair);
 }
 
 /* The device is removed at any time while the call waits. */
@@ -822,6 +848,7 @@ static struct kunit_case rdm_tag_cases[] = {
 	KUNIT_CASE(tag_kept_later),
 	KUNIT_CASE(tag_ended),
 	KUNIT_CASE(tag_unseen),
+	KUNIT_CASE(tag_passed),
 	KUNIT_CASE(tag_removed),
 	KUNIT_CASE(far_waiting),
 	KUNIT_CASE(far_begun),

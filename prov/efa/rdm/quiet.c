@@ -8,7 +8,11 @@
  * have begun get time to be carried out, and only then their peers die. Reads, writes and atomic
  * operations that the device has sent only wait for an answer: they end without that.
  */
+#include "local.h"
 #include "rdm.h"
+
+/* Number of turns in which messages of peers in the same kernel are handled at most. */
+#define KEFA_TAG_TURNS	16
 
 /*
  * An operation whose completion is written uses no memory of the ULP's, though it may still owe an
@@ -203,9 +207,10 @@ static void kefa_tag_kill(struct kefa_rdm *rdm, u64 tag)
 }
 
 /*
- * Handle what the device has completed before the call, so that receives whose messages it has
- * received complete. Packets that arrive meanwhile are the worker's: a flood of them, by any peer
- * of the lane, would keep the lock held with bottom halves off.
+ * Handle what the device has completed before the call, and what peers in the same kernel have
+ * passed on, so that receives whose messages have arrived complete. Packets that arrive meanwhile
+ * are the worker's: a flood of them, by any peer of the lane, would keep the lock held with bottom
+ * halves off.
  */
 static void kefa_tag_poll(struct kefa_rdm *rdm)
 {
@@ -216,6 +221,8 @@ static void kefa_tag_poll(struct kefa_rdm *rdm)
 		n = kefa_rdm_poll(&rdm->ep, KEFA_POLL_BUDGET);
 		left -= min(n, left);
 	} while (n >= KEFA_POLL_BUDGET && left);
+	for (n = 0; rdm->local && kefa_local_due(rdm->local) && n < KEFA_TAG_TURNS; n++)
+		kefa_local_take(rdm);
 }
 
 static void kefa_tag_begin(struct kefa_ep *ep, u64 tag, bool kill)
