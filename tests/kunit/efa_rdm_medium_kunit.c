@@ -484,6 +484,33 @@ static void medium_waits(struct kunit *test)
 	rdm_expect_whole(test, pair);
 }
 
+/*
+ * With a small MTU, what may be injected takes several packets. Its memory belongs to the caller
+ * again, so it is neither read by the peer nor sent later, as long messages are.
+ */
+static void medium_injected(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, &(struct rdm_opts) {
+		.mtu = 2048, .min_read = 1024,
+	});
+	struct kefa_rdm *rdm = rdm_of(&pair->end[0]);
+
+	efa_fill(pair->out, 2048, 7);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 2048, TAG, 1), 0);
+	KUNIT_EXPECT_EQ(test, fi_tinject(pair->end[0].ep, pair->out, 2048, pair->end[0].peer, TAG),
+			0);
+	memset(pair->out, 0, 2048);
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[1], 1, 2048);
+	KUNIT_EXPECT_TRUE(test, efa_filled(pair->in, 2048, 7));
+	KUNIT_EXPECT_EQ(test, rdm->stats.sources, 0ULL);
+	rdm->lim.max_medium = 0;
+	KUNIT_EXPECT_EQ(test, fi_tinject(pair->end[0].ep, pair->out, 2048, pair->end[0].peer, TAG),
+			-EMSGSIZE);
+	rdm_expect_nothing(test, &pair->end[0]);
+	rdm_expect_whole(test, pair);
+}
+
 static struct kunit_case medium_cases[] = {
 	KUNIT_CASE(medium_same),
 	KUNIT_CASE(medium_usual),
@@ -494,6 +521,7 @@ static struct kunit_case medium_cases[] = {
 	KUNIT_CASE(medium_order),
 	KUNIT_CASE(medium_scarce),
 	KUNIT_CASE(medium_waits),
+	KUNIT_CASE(medium_injected),
 	{}
 };
 

@@ -388,7 +388,7 @@ static noinline int kefa_send_long(struct kefa_rdm *rdm, struct kefa_rop *rop, b
 	if (unlikely(!kefa_tx_may(rdm, peer, out.pkt.row)))
 		return -EOPNOTSUPP;
 	/* The rest of injected data would be sent from memory that may have changed. */
-	if (!keep && out.pkt.row->data == KEFA_DATA_SOME)
+	if (!keep && (out.pkt.row->data == KEFA_DATA_SOME || out.pkt.row->data == KEFA_DATA_FIRST))
 		return -EMSGSIZE;
 	if (out.pkt.read_iov_count) {
 		kefa_source_iov(rop, &iov);
@@ -533,6 +533,9 @@ static void kefa_rop_from_req(struct kefa_rdm *rdm, struct kefa_rop *rop,
 		rop->flags |= KEFA_ROP_DC;
 	if (unlikely(req->flags & FI_FENCE))
 		rop->more |= KEFA_ROP_FENCE;
+	/* The memory is the caller's again when the call returns. */
+	if (unlikely(req->flags & FI_INJECT))
+		rop->more |= KEFA_ROP_NO_READ;
 	rop->peer = peer;
 	peer->nops++;
 	rop->context = req->context;
