@@ -327,7 +327,42 @@ static void ends_held(struct kunit *test)
 	rdm_expect_whole(test, pair);
 }
 
+/*
+ * Receives that only a dead peer could complete end, and no others can be posted; but the whole
+ * messages that it has sent before can be received.
+ */
+static void ends_directed(struct kunit *test)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	struct rdm_end *end = &pair->end[1];
+
+	KUNIT_EXPECT_EQ(test, rdm_tsend(pair, 8, 9, 1), 0);
+	rdm_run(pair);
+	rdm_expect(test, &pair->end[0], 1, 8);
+	KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 8, 5, 2), 0);
+	KUNIT_EXPECT_EQ(test, fi_trecv(end->ep, pair->in, 8, NULL, end->peer, 5, 0, (void *)3), 0);
+	KUNIT_EXPECT_EQ(test, fi_trecv(end->ep, pair->in, 8, NULL, end->peer, 6, 1, (void *)4), 0);
+	KUNIT_EXPECT_EQ(test, fi_tsend(end->ep, pair->out, 8, NULL, end->peer, 5, (void *)5), 0);
+	efake_wr_done(efake_sent(end->qp, 0), 13);
+	efake_settle_all();
+	rdm_expect_error(test, end, 5, ETIMEDOUT);
+	rdm_expect_error(test, end, 3, ETIMEDOUT);
+	rdm_expect_error(test, end, 4, ETIMEDOUT);
+	KUNIT_EXPECT_EQ(test, fi_trecv(end->ep, pair->in, 8, NULL, end->peer, 5, 0, (void *)6),
+			-EHOSTUNREACH);
+	KUNIT_EXPECT_EQ(test, fi_trecv(end->ep, pair->in, 8, NULL, end->peer, 9, 0, (void *)7), 0);
+	rdm_expect(test, end, 7, 8);
+	KUNIT_EXPECT_EQ(test, fi_trecv(end->ep, pair->in, 8, NULL, end->peer, 9, 0, (void *)8),
+			-EHOSTUNREACH);
+	/* Others may still complete this one. */
+	rdm_expect_nothing(test, end);
+	KUNIT_EXPECT_EQ(test, fi_cancel(&end->ep->fid, (void *)2), 0);
+	rdm_expect_error(test, end, 2, ECANCELED);
+	rdm_expect_whole(test, pair);
+}
+
 static struct kunit_case ends_cases[] = {
+	KUNIT_CASE(ends_directed),
 	KUNIT_CASE(ends_held),
 	KUNIT_CASE_PARAM_ATTR(ends_anywhere, carrier_gen_params, { .speed = KUNIT_SPEED_SLOW }),
 	KUNIT_CASE_PARAM_ATTR(ends_cancelled, carrier_gen_params, { .speed = KUNIT_SPEED_SLOW }),

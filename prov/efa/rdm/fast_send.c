@@ -737,7 +737,7 @@ static __always_inline bool kefa_rplain_rx(struct kefa_rdm *rdm, const struct ke
 		return false;
 	if (p->addr != FI_ADDR_UNSPEC && ep->caps & FI_DIRECTED_RECV) {
 		peer = kefa_peers_at(&rdm->peers, p->addr);
-		if (unlikely(!peer))
+		if (unlikely(!peer || kefa_rpeer_dead(peer)))
 			return false;
 		src = peer->id;
 	}

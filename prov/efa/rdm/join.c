@@ -233,6 +233,8 @@ static void kefa_rpeer_die(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 {
 	kefa_rpeer_set_state(&rdm->peers, peer, KEFA_RPEER_DEAD);
 	kefa_rpeer_quiet(rdm, peer, peer->err, peer->prov);
+	/* No other peer can complete them. */
+	kefa_rdm_fail_directed(rdm, peer, peer->err);
 	kefa_fail_msgs(rdm, peer, false, KEFA_DROP_GONE);
 	kefa_rdm_put_wr(rdm, peer);
 	/* Notify callers that got -EAGAIN: their sends to this peer fail now. */

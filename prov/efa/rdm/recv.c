@@ -28,11 +28,16 @@ static int kefa_rdm_rx_check(struct kefa_rdm *rdm, const struct kofi_req *req)
 	return kefa_iter_p2p(&req->iter) ? -EOPNOTSUPP : 0;
 }
 
-/* Get the source for the match: kefa_rpeer.id, as peers in no address vector have no address. */
-static int kefa_rx_src(struct kefa_rdm *rdm, const struct kofi_req *req, fi_addr_t *src)
+/*
+ * Get the source for the match: kefa_rpeer.id, as peers in no address vector have no address. @dead
+ * is set if only messages that have arrived can come from it.
+ */
+static int kefa_rx_src(struct kefa_rdm *rdm, const struct kofi_req *req, fi_addr_t *src,
+		       bool *dead)
 {
 	struct kefa_rpeer *peer;
 
+	*dead = false;
 	*src = FI_ADDR_UNSPEC;
 	if (!(rdm->ep.caps & FI_DIRECTED_RECV) || req->addr == FI_ADDR_UNSPEC)
 		return 0;
@@ -40,6 +45,7 @@ static int kefa_rx_src(struct kefa_rdm *rdm, const struct kofi_req *req, fi_addr
 	if (!peer)
 		return -EHOSTUNREACH;
 	*src = peer->id;
+	*dead = kefa_rpeer_dead(peer);
 	return 0;
 }
 
@@ -101,13 +107,13 @@ static void kefa_rdm_peek(struct kefa_rdm *rdm, struct kefa_rop *rop, u64 flags)
 
 /*
  * The next message for a buffer can't be handled for now, and later receives mustn't overtake the
- * buffer: release it, or refuse to post it if it has not @took any message, which may have been
- * empty. Return: 0, or -EAGAIN.
+ * buffer; or there will be none. Release it, or refuse to post it if it has not @took any message,
+ * which may have been empty. Return: 0, or @err.
  */
-static int kefa_multi_stop(struct kefa_rdm *rdm, struct kefa_rop *multi, bool took)
+static int kefa_multi_stop(struct kefa_rdm *rdm, struct kefa_rop *multi, bool took, int err)
 {
 	if (!took)
-		return -EAGAIN;
+		return err;
 	multi->flags |= KEFA_ROP_SPENT;
 	if (multi->wrs)
 		return 0;
@@ -117,8 +123,8 @@ static int kefa_multi_stop(struct kefa_rdm *rdm, struct kefa_rop *multi, bool to
 	return 0;
 }
 
-/* Give a multi-receive buffer all waiting messages that match; post it if room is left. */
-static int kefa_post_multi(struct kefa_rdm *rdm, struct kefa_rop *multi)
+/* Give a multi-receive buffer all waiting messages that match; post it if others may come. */
+static int kefa_post_multi(struct kefa_rdm *rdm, struct kefa_rop *multi, bool dead)
 {
 	struct kofi_match_msg *msg;
 	bool spent, took = false;
@@ -132,6 +138,8 @@ static int kefa_post_multi(struct kefa_rdm *rdm, struct kefa_rop *multi)
 		msg = kofi_match_peek(&rdm->match, &multi->recv, FI_PEEK);
 		if (!msg) {
 			multi->wrs--;
+			if (dead)
+				return kefa_multi_stop(rdm, multi, took, -EHOSTUNREACH);
 			kofi_match_post(&rdm->match, &multi->recv);
 			return 0;
 		}
@@ -139,7 +147,7 @@ static int kefa_post_multi(struct kefa_rdm *rdm, struct kefa_rop *multi)
 		rop = kefa_multi_take(rdm, multi, held->total);
 		if (!rop) {
 			multi->wrs--;
-			return kefa_multi_stop(rdm, multi, took);
+			return kefa_multi_stop(rdm, multi, took, -EAGAIN);
 		}
 		took = true;
 		spent = multi->flags & KEFA_ROP_SPENT;
@@ -154,14 +162,19 @@ static int kefa_post_multi(struct kefa_rdm *rdm, struct kefa_rop *multi)
 	}
 }
 
-static void kefa_post_one(struct kefa_rdm *rdm, struct kefa_rop *rop)
+static int kefa_post_one(struct kefa_rdm *rdm, struct kefa_rop *rop, bool dead)
 {
 	struct kofi_match_msg *msg = kofi_match_post(&rdm->match, &rop->recv);
 
-	if (!msg)
-		return;
-	kefa_rop_unlist(rop);
-	kefa_rdm_feed(rdm, rop, kefa_msg_held(msg));
+	if (msg) {
+		kefa_rop_unlist(rop);
+		kefa_rdm_feed(rdm, rop, kefa_msg_held(msg));
+		return 0;
+	}
+	if (!dead)
+		return 0;
+	kofi_match_remove(&rdm->match, &rop->recv);
+	return -EHOSTUNREACH;
 }
 
 static void kefa_rx_undo(struct kefa_rdm *rdm, struct kefa_rop *rop)
@@ -181,10 +194,11 @@ static int kefa_rdm_rx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 	struct kefa_ep *ep = &rdm->ep;
 	struct kefa_rop *rop;
 	fi_addr_t src;
+	bool dead;
 	int ret;
 
 	lockdep_assert_held(&ep->lock);
-	ret = kefa_not_enabled(ep) ?: kefa_rx_src(rdm, req, &src);
+	ret = kefa_not_enabled(ep) ?: kefa_rx_src(rdm, req, &src, &dead);
 	if (ret)
 		return ret;
 	rop = kefa_rdm_take_rop(rdm, &ep->rx, KEFA_ROP_LISTED);
@@ -210,11 +224,11 @@ static int kefa_rdm_rx_go(struct kefa_rdm *rdm, const struct kofi_req *req)
 	} else if (req->flags & FI_MULTI_RECV) {
 		rop->flags |= KEFA_ROP_MULTI;
 		rop->recv.link.multi = true;
-		ret = kefa_post_multi(rdm, rop);
+		ret = kefa_post_multi(rdm, rop, dead);
 	} else if (req->flags & FI_CLAIM) {
 		kefa_rdm_peek(rdm, rop, req->flags);
 	} else {
-		kefa_post_one(rdm, rop);
+		ret = kefa_post_one(rdm, rop, dead);
 	}
 	if (ret)
 		kefa_rx_undo(rdm, rop);
