@@ -339,6 +339,43 @@ static void crowd_own(struct kunit *test)
 	rdm_expect_whole(test, far->pair);
 }
 
+/*
+ * The ULP's packets to a peer that isn't ready hold no copy buffers: those to others get theirs.
+ * The data isn't contiguous, so it is copied.
+ */
+static void crowd_own_copies(struct kunit *test)
+{
+	struct far *far = far_new(test, &(struct rdm_opts) { .depth = 256, .homogeneous = true });
+	struct rdm_end *end = &far->pair->end[1];
+	const fi_addr_t other = far_friend(far, 1);
+	unsigned int n;
+
+	far_delay(far);
+	for (n = 0; n < KEFA_COPIES; n++) {
+		efa_fill(far->mem + 100, 6000, n);
+		KUNIT_EXPECT_EQ(test, fi_tsend(end->ep, far->mem + 100, 6000, NULL, end->peer, n,
+					       NULL), 0);
+	}
+	KUNIT_EXPECT_EQ(test, far->rdm->ep.ncopies, 0U);
+	KUNIT_EXPECT_EQ(test, far_take_each(far, 0, KEFA_EAGER_TAGRTM_PKT, KEFA_STATUS_RNR),
+			2U * KEFA_COPIES);
+	KUNIT_EXPECT_EQ(test, fi_tsend(end->ep, far->mem + 100, 6000, NULL, other, 99, NULL), 0);
+	KUNIT_EXPECT_TRUE(test, far_take_of(far, 1, KEFA_EAGER_TAGRTM_PKT, 0));
+	KUNIT_EXPECT_EQ(test, far->hdr.tag, 99ULL);
+	far_delay_end(far);
+	for (n = 0; n < KEFA_COPIES; n++) {
+		if (!far_take_of(far, 0, KEFA_EAGER_TAGRTM_PKT, 0))
+			break;
+		KUNIT_EXPECT_EQ(test, far->hdr.tag, (u64)n);
+		KUNIT_EXPECT_TRUE(test, efa_filled(far->hdr.data, far->hdr.data_len, n));
+	}
+	KUNIT_EXPECT_EQ(test, n, (unsigned int)KEFA_COPIES);
+	far_take_all(far);
+	KUNIT_EXPECT_EQ(test, rdm_read_all(end, 0), KEFA_COPIES + 1U);
+	KUNIT_EXPECT_EQ(test, far->rdm->stats.deaths, 0ULL);
+	rdm_expect_whole(test, far->pair);
+}
+
 /* --- requests that wait --- */
 
 /* The other long requests of a peer that has its share aren't even looked at. */
@@ -726,6 +763,7 @@ static struct kunit_case crowd_cases[] = {
 	KUNIT_CASE_SLOW(crowd_alone),
 	KUNIT_CASE_SLOW(crowd_delay),
 	KUNIT_CASE(crowd_own),
+	KUNIT_CASE(crowd_own_copies),
 	KUNIT_CASE(crowd_unseen),
 	KUNIT_CASE(crowd_no_copy),
 	KUNIT_CASE(crowd_behind),

@@ -42,11 +42,6 @@ int kefa_atomic_check(const struct kefa_rdm *rdm, const struct kofi_req *req);
 void kefa_atomic_hold(struct kefa_rdm *rdm, struct kefa_rop *rop, const struct kofi_req *req);
 int kefa_atomic_send(struct kefa_rdm *rdm, struct kefa_rop *rop);
 
-/* rta.c */
-
-void kefa_atomic_park(struct kefa_rdm *rdm, struct kefa_ts *ts);
-int kefa_atomic_again(struct kefa_rdm *rdm, struct kefa_ts *ts);
-
 /* fast_atomic.c */
 
 extern const struct fi_ops_atomic kefa_rdm_atomic_ops;

@@ -168,7 +168,7 @@ enum kefa_whole {
  * @copy: bounce buffer with the whole packet, or NULL
  * @context: with @whole, context of the ULP
  * @mr: in KEFA_TS_FETCH and with @lends, the region, counted in kefa_mr.reads
- * @kept: for a packet of an atomic operation that must be made again, the whole packet
+ * @kept: for a packet with kefa_ts_saves() that must be made again, the whole packet
  * @tag: with @whole, tag of the message
  * @raddr: of a work request by kefa_rdma_wr(), address of the peer's memory
  * @total: with @whole, length of the message, read or write; for a local peer in one slot, though
@@ -180,7 +180,7 @@ enum kefa_whole {
  * @imm: remote CQ data of a message without a header, or of a write
  * @msg_id: with @ordered, number of the message
  * @len: bytes at @hdr or @copy; more than KEFA_TS_ROOM without @copy if the packet must be made
- *	again: kefa_target_again(); with @whole and a local peer, what local.c has written
+ *	again: kefa_tx_again(); with @whole and a local peer, what local.c has written
  * @type: enum kefa_pkt_type, or 0 for a message without a header
  * @state: enum kefa_ts_state
  * @what: enum kefa_ts_what

@@ -8,8 +8,6 @@
  * A request isn't answered if its type, operation, key, access or range is wrong, as the protocol
  * has no answer for that. Later messages of the peer don't wait for it.
  */
-#include <linux/slab.h>
-#include "../dma.h"
 #include "atomic.h"
 #include "target.h"
 #include "tx.h"
@@ -151,46 +149,3 @@ const struct kefa_pkt_ops kefa_fetch_rta_ops = {
 	.completed	= kefa_rtw_completed,
 	.received	= kefa_fetch_rta_received,
 };
-
-/* --- packets that wait for their peer --- */
-
-/**
- * kefa_atomic_park() - free the copy buffer of an atomic operation's packet that waits for its peer
- * @rdm: the endpoint
- * @ts: slot of the packet, a request or an ATOMRSP, with a copy buffer
- *
- * There are few copy buffers, and the peer may never be ready. The number of such packets is
- * limited: each has a slot. If memory is short, the packet keeps its buffer.
- *
- * Context: Under kefa_ep.lock. The pump is due.
- */
-void kefa_atomic_park(struct kefa_rdm *rdm, struct kefa_ts *ts)
-{
-	ts->kept = kmemdup(ts->copy->data, ts->len, GFP_ATOMIC | __GFP_NOWARN);
-	if (!ts->kept)
-		return;
-	kefa_copy_free(&rdm->ep, ts->copy);
-	ts->copy = NULL;
-}
-
-/**
- * kefa_atomic_again() - undo kefa_atomic_park()
- * @rdm: the endpoint
- * @ts: slot of the packet
- *
- * Context: Under kefa_ep.lock.
- * Return: 0, or -EAGAIN if no copy buffer is free.
- */
-int kefa_atomic_again(struct kefa_rdm *rdm, struct kefa_ts *ts)
-{
-	/* The ULP's own request may take any: it holds up later messages to its peer. */
-	if (ts->rop)
-		ts->copy = kefa_copy_take(&rdm->ep);
-	if (!ts->copy && (ts->rop || !kefa_slice_copy(rdm, ts)))
-		return -EAGAIN;
-	memcpy(ts->copy->data, ts->kept, ts->len);
-	kfree(ts->kept);
-	ts->kept = NULL;
-	kefa_dma_sync_for_device(rdm->ep.dma, ts->copy->dma, ts->len, DMA_TO_DEVICE);
-	return 0;
-}

@@ -712,22 +712,12 @@ void kefa_target_sent(struct kefa_rdm *rdm, struct kefa_rop *rop)
 /**
  * kefa_target_park() - free the copy buffer of a packet that waits for a peer
  * @rdm: the endpoint
- * @ts: slot of the packet, with a copy buffer; unchanged unless it has data for a reader, or is one
- *	of an atomic operation
- *
- * There are few copy buffers, and the peer may never be ready.
+ * @ts: slot of the packet, with data for a reader in a copy buffer
  *
  * Context: Under kefa_ep.lock. The pump is due.
  */
 void kefa_target_park(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
-	if (kefa_ts_atomic(ts)) {
-		kefa_atomic_park(rdm, ts);
-		return;
-	}
-	if (ts->type != KEFA_READRSP_PKT &&
-	    !(ts->type == KEFA_CTSDATA_PKT && ts->rop->more & KEFA_ROP_TARGET))
-		return;
 	memcpy(ts->hdr, ts->copy->data, kefa_slice_of(ts)->hdr);
 	kefa_copy_free(&rdm->ep, ts->copy);
 	ts->copy = NULL;
@@ -746,8 +736,6 @@ int kefa_target_again(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	const struct kefa_slice *slice = kefa_slice_of(ts);
 	struct kefa_rop *rop = ts->rop;
 
-	if (kefa_ts_atomic(ts))
-		return kefa_atomic_again(rdm, ts);
 	if (!rop || rop->state != KEFA_ROP_DYING) {
 		if (!kefa_slice_copy(rdm, ts))
 			return -EAGAIN;

@@ -10,6 +10,7 @@
  * A packet of up to 32 bytes is sent inline, in the work request. The data of a packet of up to
  * KEFA_TS_ROOM bytes is copied next to the headers. The data of a longer packet is sent without a
  * copy if it is physically contiguous; otherwise the whole packet is copied to a bounce buffer.
+ * There are few of these, so a packet that waits for its peer has none.
  */
 #include <linux/list_sort.h>
 #include <linux/slab.h>
@@ -19,6 +20,7 @@
 #include "../trace.h"
 #include "local.h"
 #include "rdm.h"
+#include "target.h"
 #include "tx.h"
 
 #define KEFA_TS_PER_PAGE	(PAGE_SIZE / KEFA_TS_ROOM)
@@ -138,7 +140,7 @@ void kefa_ts_free(struct kefa_rdm *rdm, struct kefa_ts *ts)
 			       ts->what == KEFA_TS_READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE);
 	if (ts->copy)
 		kefa_copy_free(&rdm->ep, ts->copy);
-	else if (unlikely(kefa_ts_unmade(ts) && kefa_ts_atomic(ts)))
+	else if (unlikely(kefa_ts_unmade(ts) && kefa_ts_saves(ts)))
 		kfree(ts->kept);
 	if (ts->whole)
 		kefa_ts_tell(rdm, ts);
@@ -516,6 +518,51 @@ static struct kefa_rpeer *kefa_answers_overdue(const struct kefa_rdm *rdm, struc
 	return worst;
 }
 
+/*
+ * Free the copy buffer of a packet that waits for its peer, which may never be ready. The number of
+ * such packets is limited: each has a slot. If memory is short, the packet keeps its buffer.
+ */
+static void kefa_ts_save(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	ts->kept = kmemdup(ts->copy->data, ts->len, GFP_ATOMIC | __GFP_NOWARN);
+	if (!ts->kept)
+		return;
+	kefa_copy_free(&rdm->ep, ts->copy);
+	ts->copy = NULL;
+}
+
+/* Undo kefa_ts_save(). Return: 0, or -EAGAIN if no copy buffer is free. */
+static int kefa_ts_restore(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	/* The ULP's own packet may take any: it holds up later messages to its peer. */
+	if (ts->rop)
+		ts->copy = kefa_copy_take(&rdm->ep);
+	if (!ts->copy && (ts->rop || !kefa_slice_copy(rdm, ts)))
+		return -EAGAIN;
+	memcpy(ts->copy->data, ts->kept, ts->len);
+	kfree(ts->kept);
+	ts->kept = NULL;
+	kefa_dma_sync_for_device(rdm->ep.dma, ts->copy->dma, ts->len, DMA_TO_DEVICE);
+	return 0;
+}
+
+/* Have others use the copy buffer of a packet that waits for its peer. */
+static void kefa_ts_uncopy(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	if (kefa_ts_saves(ts))
+		kefa_ts_save(rdm, ts);
+	else
+		kefa_target_park(rdm, ts);
+	/* A call may have been refused for lack of the buffer. */
+	rdm->ep.tx.room |= rdm->ep.tx.wanted;
+}
+
+/* Undo kefa_ts_uncopy(). Return: 0, or as kefa_target_again(). */
+static int kefa_ts_recopy(struct kefa_rdm *rdm, struct kefa_ts *ts)
+{
+	return kefa_ts_saves(ts) ? kefa_ts_restore(rdm, ts) : kefa_target_again(rdm, ts);
+}
+
 /* A packet waits for a peer that has no receive. */
 static void kefa_ts_park(struct kefa_rdm *rdm, struct kefa_ts *ts)
 {
@@ -525,7 +572,7 @@ static void kefa_ts_park(struct kefa_rdm *rdm, struct kefa_ts *ts)
 	kefa_ts_set_state(rdm, ts, KEFA_TS_PARKED);
 	list_add_tail(&ts->list, &rdm->parked);
 	if (ts->copy)
-		kefa_target_park(rdm, ts);
+		kefa_ts_uncopy(rdm, ts);
 	if (unlikely(kefa_ts_answers_alone(ts))) {
 		worst = kefa_answers_overdue(rdm, ts->peer);
 		kefa_silent_arm(rdm);
@@ -691,7 +738,7 @@ void kefa_tx_again(struct kefa_rdm *rdm, struct kefa_rpeer *peer)
 		if (unlikely(kefa_rpeer_dead(peer)))
 			break;
 		list_del_init(&ts->list);
-		ret = kefa_ts_unmade(ts) ? kefa_target_again(rdm, ts) : 0;
+		ret = kefa_ts_unmade(ts) ? kefa_ts_recopy(rdm, ts) : 0;
 		if (!ret)
 			kefa_ts_post(rdm, ts);
 		if (ret != -EAGAIN)

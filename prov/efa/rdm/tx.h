@@ -121,15 +121,17 @@ static inline bool kefa_ts_answers_alone(const struct kefa_ts *ts)
 }
 
 /**
- * kefa_ts_atomic() - check for a packet of an atomic operation, with a copy of all its data
+ * kefa_ts_saves() - check for a packet that is saved while it waits for its peer
  * @ts: the slot, with a packet
  *
+ * Injected data and old values can't be copied again.
+ *
  * Context: Under kefa_ep.lock.
- * Return: whether it is one: a request, or an ATOMRSP.
+ * Return: whether the packet is the ULP's, or an ATOMRSP.
  */
-static inline bool kefa_ts_atomic(const struct kefa_ts *ts)
+static inline bool kefa_ts_saves(const struct kefa_ts *ts)
 {
-	return ts->type == KEFA_ATOMRSP_PKT || kefa_pkt_atomic(&kefa_pkt_rows[ts->type]);
+	return ts->type == KEFA_ATOMRSP_PKT || (ts->rop && ts->rop->flags & KEFA_ROP_TX);
 }
 
 /**
@@ -137,7 +139,7 @@ static inline bool kefa_ts_atomic(const struct kefa_ts *ts)
  * @ts: the slot, parked
  *
  * Context: Under kefa_ep.lock.
- * Return: whether it must, by kefa_target_again().
+ * Return: whether it must, to another copy buffer.
  */
 static inline bool kefa_ts_unmade(const struct kefa_ts *ts)
 {
