@@ -459,6 +459,53 @@ static void identity_forgotten(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, liars(pair), 0ULL);
 }
 
+/*
+ * A packet has the number that its sender had when it arrived. It may be handled after the handle
+ * was destroyed, and one with another number created, for a stranger or for an address that was
+ * inserted again. It mustn't teach the old number: nothing else of that sender would be accepted.
+ */
+static void stale(struct kunit *test, bool again, u16 more)
+{
+	struct rdm_pair *pair = rdm_ready_pair(test, NULL);
+	struct kefa_domain *dom = to_kefa_domain(pair->domain);
+	struct actor v = victim(), before = v;
+	fi_addr_t to = insert(test, &pair->end[1], &v);
+	u8 gid[FI_EFA_GID_LEN];
+	long i;
+
+	expect_from(test, pair, to, 1);
+	say(pair, &v, BY_RAW, 0);
+	say(pair, &v, SHAKE, 0);
+	expect_got(test, pair, to, 1);
+	KUNIT_EXPECT_EQ(test, fi_av_remove(pair->end[1].av, &to, 1, 0), 0);
+	flush_workqueue(kefa_cmd_wq);
+	v.slid += more;
+	if (again)
+		to = insert(test, &pair->end[1], &v);
+	say(pair, &before, BY_CONNID, 1);
+	say(pair, &v, BY_CONNID, 2);
+	grow_old(pair);
+	say(pair, &v, BY_CONNID, 3);
+	KUNIT_EXPECT_TRUE(test, kefa_slid_owner(dom, v.slid, gid));
+	for (i = 1; i <= 3; i++) {
+		KUNIT_EXPECT_EQ(test, rdm_trecv(pair, 64, 77, i), 0);
+		expect_got(test, pair, again ? to : FI_ADDR_NOTAVAIL, i);
+	}
+	KUNIT_EXPECT_EQ(test, liars(pair), 0ULL);
+	KUNIT_EXPECT_EQ(test, rdm_of(&pair->end[1])->stats.deaths, 0ULL);
+	if (test->status == KUNIT_FAILURE)
+		kunit_info(test, "inserted again %d, number + %u\n", again, more);
+	rdm_pair_end(pair);
+}
+
+static void identity_stale(struct kunit *test)
+{
+	unsigned int way;
+
+	for (way = 0; way < 4 && test->status != KUNIT_FAILURE; way++)
+		stale(test, way / 2, !(way % 2));
+}
+
 /* --- address handles --- */
 
 /* One queue pair invents GIDs: the second one is a lie. */
@@ -635,6 +682,7 @@ static struct kunit_case identity_cases[] = {
 	KUNIT_CASE(identity_neighbour),
 	KUNIT_CASE(identity_reused),
 	KUNIT_CASE(identity_forgotten),
+	KUNIT_CASE(identity_stale),
 	KUNIT_CASE(identity_gids),
 	KUNIT_CASE(identity_gids_unnumbered),
 	KUNIT_CASE(identity_dead),

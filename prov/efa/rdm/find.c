@@ -94,6 +94,8 @@ void kefa_peers_unbind(struct kefa_peers *peers, struct kefa_rpeer *peer)
 {
 	lockdep_assert_held(peers->lock);
 	kefa_index_del(&peers->by_src, &peer->by_src);
+	/* No packet has this, and the peer no previous handle. */
+	peer->by_src.key = U64_MAX;
 	if (peers->last == peer)
 		peers->last = NULL;
 }

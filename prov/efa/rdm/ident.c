@@ -15,6 +15,11 @@
  * kefa_peers_by_src(), and by nothing else (KEFA_RPEER_SURE). Before that, a packet of another
  * number may claim the GID: the sender so far was an impostor, and what it sent is dropped.
  *
+ * A packet has the number that its sender had when it arrived. It may be handled when that handle
+ * has been destroyed, and another one created for a peer that came back. So a peer's previous
+ * number teaches nothing while the handle is new: it would be confirmed at once, although it may be
+ * wrong, and no packet with the right one would be accepted.
+ *
  * A peer in the same kernel needs no proof, and sends nothing by the device: a packet that the
  * device has received isn't from such a peer, whatever it claims.
  */
@@ -103,6 +108,12 @@ static bool kefa_ident_unnumbered(const struct kefa_pkt *pkt, const struct kefa_
 	return parked || !(peer->flags & KEFA_RPEER_SURE);
 }
 
+/* Return: whether a packet may have arrived before the peer had its handle, by the previous one. */
+static bool kefa_ident_earlier(const struct kefa_src *src, const struct kefa_rpeer *peer)
+{
+	return src->slid == kefa_rpeer_before(peer) && kefa_ah_is_new(peer->ah);
+}
+
 /* Check that a peer that a packet names by its connid is the sender, and learn its number. */
 static bool kefa_ident_named(struct kefa_rdm *rdm, const struct kefa_pkt *pkt,
 			     const struct kefa_src *src, struct kefa_rpeer *peer, bool parked)
@@ -111,9 +122,10 @@ static bool kefa_ident_named(struct kefa_rdm *rdm, const struct kefa_pkt *pkt,
 
 	if (!peer->ah)
 		return true;
-	if (src->slid == KEFA_NO_SLID)
-		return kefa_ident_unnumbered(pkt, peer, parked);
 	known = READ_ONCE(peer->ah->slid);
+	if (src->slid == KEFA_NO_SLID ||
+	    (known == KEFA_NO_SLID && kefa_ident_earlier(src, peer)))
+		return kefa_ident_unnumbered(pkt, peer, parked);
 	if (known != src->slid && !kefa_ident_claims(pkt, peer))
 		return known == KEFA_NO_SLID && kefa_ident_answers(pkt);
 	if (!kefa_slid_learn(peer->ah, src->slid))

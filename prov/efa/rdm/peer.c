@@ -29,6 +29,7 @@ static struct kmem_cache *kefa_rpeer_cache;
  * @device_version: as in &struct kefa_rpeer
  * @rq_qpn: as in &struct kefa_rpeer
  * @rq_qkey: as in &struct kefa_rpeer
+ * @slid: number of the peer's address handle, if it was certain; KEFA_NO_SLID otherwise
  * @flags: as in &struct kefa_rpeer
  */
 struct kefa_tomb {
@@ -41,6 +42,7 @@ struct kefa_tomb {
 	u32			device_version;
 	u32			rq_qpn;
 	u32			rq_qkey;
+	u16			slid;
 	u8			flags;
 };
 
@@ -255,6 +257,7 @@ struct kefa_rpeer *kefa_rpeer_new(struct kefa_peers *peers, const u8 *gid, u32 q
 	peer->id = id;
 	peer->addr = addr;
 	memcpy(peer->gid, gid, sizeof(peer->gid));
+	peer->by_src.key = U64_MAX;
 	peer->by_conn.key = (u64)qpn << 32 | connid;
 	INIT_LIST_HEAD(&peer->todo);
 	INIT_LIST_HEAD(&peer->wait);
@@ -315,6 +318,7 @@ static void kefa_tomb_open(struct kefa_peers *peers, struct kefa_rpeer *peer)
 	peer->device_version = tomb->device_version;
 	peer->rq_qpn = tomb->rq_qpn;
 	peer->rq_qkey = tomb->rq_qkey;
+	peer->by_src.key = (u64)tomb->slid << 32 | kefa_rpeer_qpn(peer);
 	peer->flags |= tomb->flags;
 	kefa_tomb_drop(peers, tomb);
 	peers->stats.recalled++;
@@ -348,6 +352,7 @@ static bool kefa_tomb_make(struct kefa_peers *peers, const struct kefa_rpeer *pe
 	tomb->device_version = peer->device_version;
 	tomb->rq_qpn = peer->rq_qpn;
 	tomb->rq_qkey = peer->rq_qkey;
+	tomb->slid = peer->flags & KEFA_RPEER_SURE ? kefa_rpeer_slid(peer) : KEFA_NO_SLID;
 	tomb->flags = peer->flags & ~(KEFA_RPEER_IMPLICIT | KEFA_RPEER_SURE | KEFA_RPEER_LOCAL);
 	kefa_index_add(&peers->tombs, &tomb->n, peer->by_conn.key);
 	list_add_tail(&tomb->list, &peers->fifo);

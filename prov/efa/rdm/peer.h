@@ -5,6 +5,7 @@
 
 #include <linux/idr.h>
 #include <linux/limits.h>
+#include <linux/minmax.h>
 #include <linux/mutex.h>
 #include "../slid.h"
 #include "backoff.h"
@@ -66,8 +67,8 @@ enum kefa_rpeer_state {
 
 /**
  * struct kefa_rpeer - a peer of one endpoint
- * @by_src: entry in kefa_peers.by_src; in no table while the number of @ah is unknown. It may be
- *	out of date until KEFA_RPEER_SURE is set: ident.c
+ * @by_src: entry in kefa_peers.by_src; in no table while the number of @ah is unknown: see
+ *	kefa_rpeer_before(). It may be out of date until KEFA_RPEER_SURE is set: ident.c
  * @by_conn: entry in kefa_peers.by_conn
  * @gid: GID of the peer's device
  * @ah: address handle of the peer; NULL in KEFA_RPEER_STRANGER, and in KEFA_RPEER_DEAD if the peer
@@ -345,6 +346,20 @@ static inline u16 kefa_rpeer_slid(const struct kefa_rpeer *peer)
 {
 	return hlist_unhashed(&peer->by_src.node) ? KEFA_NO_SLID :
 						    upper_32_bits(peer->by_src.key);
+}
+
+/**
+ * kefa_rpeer_before() - get the number that a peer's previous address handle had for sure
+ * @peer: the peer
+ *
+ * Context: Under the endpoint's lock.
+ * Return: the number, if the peer came back and the number of its handle is unknown; or
+ * KEFA_NO_SLID.
+ */
+static inline u16 kefa_rpeer_before(const struct kefa_rpeer *peer)
+{
+	return hlist_unhashed(&peer->by_src.node) ?
+	       min_t(u32, upper_32_bits(peer->by_src.key), KEFA_NO_SLID) : KEFA_NO_SLID;
 }
 
 /**

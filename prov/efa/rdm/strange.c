@@ -194,7 +194,8 @@ static bool kefa_stranger_room(struct kefa_rdm *rdm, const struct kefa_stranger 
 	if (who->local || kefa_slid_owner(rdm->ep.dom, who->slid, owner))
 		return true;
 	list_for_each_entry(peer, &rdm->peers.lru, lru) {
-		if (!peer->ah || peer->local || READ_ONCE(peer->ah->sure))
+		if (!peer->ah || peer->local || READ_ONCE(peer->ah->sure) ||
+		    kefa_rpeer_before(peer) != KEFA_NO_SLID)
 			continue;
 		unsure++;
 		if (!victim && !kefa_ah_is_new(peer->ah))
