@@ -194,6 +194,40 @@ static void seq_overtaken(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc->a.c.tx_seq, rc->a.c.tx_una);
 }
 
+/* A message, a write, a read, and requests for a region, each with the last number of all. */
+static void requests_wrap(struct kunit *test)
+{
+	const u32 access = KRC_ACCESS_REMOTE_WRITE | KRC_ACCESS_REMOTE_READ;
+	struct krc_conn *c = &rc->a.c;
+	struct krc_mr *mr, *own;
+	unsigned int i;
+
+	rc_connect(test);
+	mr = rc_mr(test, &rc->b, rc->b.memory, 4);
+	own = rc_mr(test, &rc->a, rc->a.memory, 4);
+	rc_reg(&rc->b, 1, mr, 0, 4 * PAGE_SIZE, access);
+	give(test, 2, 1);
+	for (i = 0; i < 5; i++) {
+		c->head = U32_MAX;
+		c->next = U32_MAX;
+		c->tail = U32_MAX;
+		if (i == 0)
+			rc_send(&rc->a, i, rc->a.memory, 100);
+		else if (i == 1)
+			rc_write(&rc->a, i, rc->a.memory, 100, rc_key(mr), 0);
+		else if (i == 2)
+			rc_read(&rc->a, i, rc->a.memory, 100, rc_key(mr), 0);
+		else if (i == 3)
+			rc_reg(&rc->a, i, own, 0, 4 * PAGE_SIZE, access);
+		else
+			rc_inval(&rc->a, i, rc_key(own));
+		rc_all();
+		RC_EXPECT(test, &rc->a, i, i, 0);
+		KUNIT_EXPECT_EQ(test, c->tail, 0U);
+	}
+	KUNIT_EXPECT_EQ(test, rc->a.stops + rc->b.stops, 0U);
+}
+
 /* While the oldest datagram isn't sent, the window is full. */
 static void seq_window_full(struct kunit *test)
 {
@@ -613,6 +647,7 @@ static struct kunit_case seq_cases[] = {
 	KUNIT_CASE(seq_pieces),
 	KUNIT_CASE(seq_scattered),
 	KUNIT_CASE(seq_overtaken),
+	KUNIT_CASE(requests_wrap),
 	KUNIT_CASE(seq_window_full),
 	KUNIT_CASE(credit_waits),
 	KUNIT_CASE(credit_thrift),

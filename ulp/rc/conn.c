@@ -219,8 +219,8 @@ void krc_conn_go(struct krc_conn *c, enum krc_state state)
  */
 int krc_conn_prepare(struct krc_conn *c, u32 ird, u32 ord)
 {
-	u32 i, slot;
 	bool stopped;
+	u32 slot;
 	u64 cookie;
 
 	if (c->early)
@@ -236,8 +236,6 @@ int krc_conn_prepare(struct krc_conn *c, u32 ird, u32 ord)
 	c->keys = kvcalloc(KRC_KEY_SLOTS, sizeof(*c->keys), GFP_KERNEL);
 	if (!c->keys || !c->early || !c->tx_sent || !c->rx_have || !c->reads || !c->served)
 		return -ENOMEM;
-	for (i = 0; i < c->ord; i++)
-		c->reads[i].swr = KRC_NONE;
 	/* An empty entry, which krc_conn_open() replaces. */
 	if (xa_alloc_cyclic_irq(&krc_slots, &slot, NULL, XA_LIMIT(0, KRC_SLOTS - 1),
 				&krc_slots_next, GFP_KERNEL) < 0)

@@ -63,7 +63,6 @@
 #define KRC_BUFS_SPARE	64	/* when so few are free, a connection may have one */
 #define KRC_BUFS_KEPT	4	/* that it keeps for others than DATA */
 #define KRC_RECV_SGES	6
-#define KRC_NONE	U32_MAX
 #define KRC_WINDOW	128	/* of this side; a power of two */
 #define KRC_RMA_PIECES	16	/* of a transfer that are with the device at a time, at most */
 #define KRC_GRANTS_MAX	128	/* of a queue */
@@ -228,12 +227,12 @@ struct krc_early {
 
 /**
  * struct krc_read - a read that this side makes
- * @swr: its work request, as counted by krc_conn.head; KRC_NONE: the slot is free
+ * @swr: its work request; NULL: the slot is free
  * @number: number in its datagrams; the low bits are the slot
  */
 struct krc_read {
-	u32	swr;
-	u32	number;
+	struct krc_swr	*swr;
+	u32		number;
 };
 
 /* The number of a read, whose low bits are its slot. */
@@ -450,7 +449,7 @@ struct krc_peer {
  * @queue: its queue
  * @conn: the connection
  * @mr: region that @piece is in, or NULL
- * @swr: work request, as counted by krc_conn.head, or KRC_NONE
+ * @swr: work request, in whose krc_swr.parts it is counted, or NULL
  * @seq: its sequence number, if @counted
  * @counted: it has a sequence number
  * @head_len: bytes of @head
@@ -465,7 +464,7 @@ struct krc_buf {
 	struct krc_queue	*queue;
 	struct krc_conn		*conn;
 	struct krc_mr		*mr;
-	u32			swr;
+	struct krc_swr		*swr;
 	u32			seq;
 	bool			counted;
 	u16			head_len;

@@ -223,8 +223,8 @@ static struct krc_swr *krc_swr_of_read(struct krc_conn *c, const struct krc_dgra
 	struct krc_swr *w = NULL;
 
 	spin_lock_irq(&c->lock);
-	if (slot < c->ord && read->swr != KRC_NONE && read->number == d->number)
-		w = krc_swr_at(c, read->swr);
+	if (slot < c->ord && read->number == d->number)
+		w = read->swr;
 	spin_unlock_irq(&c->lock);
 	return w && w->total == d->total ? w : NULL;
 }
@@ -265,7 +265,7 @@ static int krc_read_add(struct krc_conn *c, struct krc_swr *w, const struct krc_
 	w->got += d->len;
 	if (w->got < w->total)
 		return 0;
-	c->reads[KRC_READ_SLOT(d->number)].swr = KRC_NONE;
+	c->reads[KRC_READ_SLOT(d->number)].swr = NULL;
 	c->nreads--;
 	err = krc_read_end(c, w);
 	if (err)

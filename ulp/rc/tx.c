@@ -44,7 +44,7 @@ static struct krc_buf *krc_buf_get(struct krc_conn *c)
 	c->bufs++;
 	buf->conn = c;
 	buf->mr = NULL;
-	buf->swr = KRC_NONE;
+	buf->swr = NULL;
 	buf->counted = false;
 	buf->piece_len = 0;
 	buf->head_len = KRC_HDR;
@@ -215,7 +215,7 @@ static struct krc_buf *krc_issue_piece(struct krc_conn *c, struct krc_swr *w, st
 		w->issued = true;
 	}
 	buf->counted = true;
-	buf->swr = c->next;
+	buf->swr = w;
 	w->parts++;
 	return buf;
 }
@@ -264,14 +264,14 @@ static int krc_issue_write(struct krc_conn *c, struct krc_swr *w, struct krc_tur
 }
 
 /* A free slot, which there is. */
-static struct krc_read *krc_read_get(struct krc_conn *c)
+static struct krc_read *krc_read_get(struct krc_conn *c, struct krc_swr *w)
 {
 	u32 slot;
 
-	for (slot = 0; c->reads[slot].swr != KRC_NONE; slot++)
+	for (slot = 0; c->reads[slot].swr; slot++)
 		;
 	c->nreads++;
-	c->reads[slot].swr = c->next;
+	c->reads[slot].swr = w;
 	c->reads[slot].number = KRC_READ_NUMBER(c->read_gen++, slot);
 	return &c->reads[slot];
 }
@@ -305,10 +305,10 @@ static int krc_issue_read(struct krc_conn *c, struct krc_swr *w, struct krc_turn
 	buf = krc_buf_get(c);
 	if (!buf)
 		return -EAGAIN;
-	read = krc_read_get(c);
+	read = krc_read_get(c, w);
 	d.number = read->number;
 	buf->counted = true;
-	buf->swr = c->next;
+	buf->swr = w;
 	w->parts++;
 	w->issued = true;
 	krc_turn_add(c, turn, buf, &d);
@@ -719,18 +719,17 @@ void krc_run(struct krc_conn *c)
 void krc_sent(struct krc_buf *buf, int err)
 {
 	struct krc_conn *c = buf->conn;
-	u32 swr = buf->swr, seq = buf->seq;
+	struct krc_swr *w = buf->swr;
 	bool counted = buf->counted;
+	u32 seq = buf->seq;
 	unsigned long flags;
-	struct krc_swr *w;
 
 	krc_mr_put(buf->mr);
 	krc_buf_free(buf);
 	spin_lock_irqsave(&c->lock, flags);
 	if (counted)
 		krc_window_sent(c, seq);
-	if (swr != KRC_NONE) {
-		w = krc_swr_at(c, swr);
+	if (w) {
 		w->parts--;
 		w->err = w->err ?: err;
 	}
