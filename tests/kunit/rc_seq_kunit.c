@@ -228,6 +228,37 @@ static void requests_wrap(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc->a.stops + rc->b.stops, 0U);
 }
 
+/* The peer's reads pass their last number, and their limit isn't a power of two. */
+static void reads_wrap(struct kunit *test)
+{
+	struct krc_mr *mr;
+	LIST_HEAD(taken);
+	unsigned int i;
+
+	rc_connect(test);
+	mr = rc_mr(test, &rc->b, rc->b.memory, 4);
+	rc_reg(&rc->b, 1, mr, 0, 4 * PAGE_SIZE, KRC_ACCESS_REMOTE_READ);
+	memset(rc->b.memory, 1, 3 * PAGE_SIZE);
+	rc->b.c.ird = 3;
+	rc->b.c.serve_head = -2;
+	rc->b.c.serve_tail = -2;
+	/* None is served before all have come. */
+	rc_take_bufs(&rc->b, &taken, 0);
+	for (i = 0; i < 3; i++)
+		rc_read(&rc->a, i, rc->a.memory + i * PAGE_SIZE, PAGE_SIZE, rc_key(mr),
+			i * PAGE_SIZE);
+	KUNIT_ASSERT_EQ(test, rc->a.nsent, 3U);
+	while (rc->a.nsent)
+		rc_arrive(&rc->a, 0);
+	rc_give_bufs(&rc->b, &taken);
+	krc_run(&rc->b.c);
+	rc_all();
+	for (i = 0; i < 3; i++)
+		RC_EXPECT(test, &rc->a, i, i, 0);
+	KUNIT_EXPECT_EQ(test, memcmp(rc->a.memory, rc->b.memory, 3 * PAGE_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, rc->a.stops + rc->b.stops, 0U);
+}
+
 /* While the oldest datagram isn't sent, the window is full. */
 static void seq_window_full(struct kunit *test)
 {
@@ -648,6 +679,7 @@ static struct kunit_case seq_cases[] = {
 	KUNIT_CASE(seq_scattered),
 	KUNIT_CASE(seq_overtaken),
 	KUNIT_CASE(requests_wrap),
+	KUNIT_CASE(reads_wrap),
 	KUNIT_CASE(seq_window_full),
 	KUNIT_CASE(credit_waits),
 	KUNIT_CASE(credit_thrift),

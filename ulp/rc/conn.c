@@ -232,7 +232,7 @@ int krc_conn_prepare(struct krc_conn *c, u32 ird, u32 ord)
 	c->tx_sent = bitmap_zalloc(KRC_WINDOW, GFP_KERNEL);
 	c->rx_have = bitmap_zalloc(2 * KRC_WINDOW, GFP_KERNEL);
 	c->reads = kcalloc(c->ord, sizeof(*c->reads), GFP_KERNEL);
-	c->served = kcalloc(c->ird, sizeof(*c->served), GFP_KERNEL);
+	c->served = kcalloc(krc_served_size(c), sizeof(*c->served), GFP_KERNEL);
 	c->keys = kvcalloc(KRC_KEY_SLOTS, sizeof(*c->keys), GFP_KERNEL);
 	if (!c->keys || !c->early || !c->tx_sent || !c->rx_have || !c->reads || !c->served)
 		return -ENOMEM;

@@ -47,6 +47,7 @@
 #include <linux/bitops.h>
 #include <linux/completion.h>
 #include <linux/list.h>
+#include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
@@ -315,8 +316,8 @@ struct krc_served {
  * @ord: number of these
  * @nreads: number of these in use, and reads of the device that are outstanding
  * @read_gen: for krc_read.number
- * @served: ring of the peer's reads
- * @ird: number of these
+ * @served: ring of the peer's reads, whose size is the least power of two for @ird
+ * @ird: most reads of the peer
  * @serve_head: number of the peer's reads that were accepted
  * @serve_tail: number of these that are done
  * @rx_next: number of the next datagram; used by the queue's handler alone, as the next two
@@ -661,6 +662,17 @@ static inline u32 krc_grantable(const struct krc_conn *c)
 static inline struct krc_key *krc_key_slot(const struct krc_conn *c, u32 rkey)
 {
 	return &c->keys[KRC_KEY_INDEX(rkey) & (KRC_KEY_SLOTS - 1)];
+}
+
+/* A power of two, so that numbers may wrap. */
+static inline u32 krc_served_size(const struct krc_conn *c)
+{
+	return roundup_pow_of_two(c->ird);
+}
+
+static inline struct krc_served *krc_served_at(const struct krc_conn *c, u32 i)
+{
+	return &c->served[i & (krc_served_size(c) - 1)];
 }
 
 static inline struct krc_rwr *krc_rwr_at(const struct krc_conn *c, u32 i)

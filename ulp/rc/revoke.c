@@ -66,7 +66,7 @@ static void krc_unserve(struct krc_conn *c)
 
 	spin_lock_irq(&c->lock);
 	for (; c->serve_tail != c->serve_head; c->serve_tail++) {
-		s = &c->served[c->serve_tail % c->ird];
+		s = krc_served_at(c, c->serve_tail);
 		krc_mr_put(s->mr);
 		s->mr = NULL;
 	}

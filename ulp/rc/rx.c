@@ -136,7 +136,7 @@ static int krc_deliver_read(struct krc_conn *c, const struct krc_early *e)
 {
 	if (c->serve_head - c->serve_tail >= c->ird)
 		return -EPROTO;
-	c->served[c->serve_head++ % c->ird] = (struct krc_served) {
+	*krc_served_at(c, c->serve_head++) = (struct krc_served) {
 		.number	= e->number,
 		.key	= e->key,
 		.addr	= e->addr,

@@ -533,7 +533,7 @@ static bool krc_serve_piece(struct krc_conn *c, struct krc_served *s, struct krc
 static void krc_serve(struct krc_conn *c, struct krc_turn *turn)
 {
 	while (c->state == KRC_LIVE && c->serve_tail != c->serve_head && turn->n < KRC_TURN)
-		if (!krc_serve_piece(c, &c->served[c->serve_tail % c->ird], turn))
+		if (!krc_serve_piece(c, krc_served_at(c, c->serve_tail), turn))
 			break;
 }
 
