@@ -408,6 +408,50 @@ static void buffers_run_out(struct kunit *test)
 	rc_give_bufs(&rc->a, &taken);
 }
 
+/*
+ * All datagrams are in use, and connections get those that were to be for others, as their handler
+ * runs them first. They have no use for another one, so those others get it.
+ */
+static void buffers_taken_early(struct kunit *test)
+{
+	struct rc_side *holders[2], *waiters[2], *fast[2];
+	LIST_HEAD(taken);
+	unsigned int i;
+
+	rc_connect(test);
+	rc_take_bufs(&rc->a, &taken, 2);
+	for (i = 0; i < 2; i++) {
+		holders[i] = rc_another(test, &rc->a);
+		rc_send(holders[i], i, rc->a.memory, 10);
+	}
+	KUNIT_ASSERT_EQ(test, rc->a.q.nfree, 0U);
+	for (i = 0; i < 2; i++) {
+		waiters[i] = rc_another(test, &rc->a);
+		rc_send(waiters[i], i, rc->a.memory, 10);
+	}
+	for (i = 0; i < 2; i++) {
+		fast[i] = rc_another(test, &rc->a);
+		rc_send(fast[i], i, rc->a.memory, 10);
+	}
+	/* A datagram comes for one, and then the send of another one's ends. */
+	for (i = 0; i < 2; i++) {
+		krc_conn_dirty(&fast[i]->c);
+		rc_end(holders[i], rc_nth(holders[i], 0), 0);
+		flush_work(&rc->a.q.work);
+		KUNIT_ASSERT_EQ(test, fast[i]->nsent, 1U);
+		KUNIT_ASSERT_EQ(test, waiters[i]->nsent, 0U);
+	}
+	for (i = 0; i < 2; i++) {
+		rc_end(fast[i], rc_nth(fast[i], 0), 0);
+		rc_runs();
+	}
+	for (i = 0; i < 2; i++) {
+		KUNIT_EXPECT_EQ(test, waiters[i]->nsent, 1U);
+		KUNIT_EXPECT_TRUE(test, list_empty(&waiters[i]->c.starved));
+	}
+	rc_give_bufs(&rc->a, &taken);
+}
+
 /* However much a connection sends, it leaves as many datagrams as it has, and those to spare. */
 static void buffers_are_shared(struct kunit *test)
 {
@@ -686,6 +730,7 @@ static struct kunit_case seq_cases[] = {
 	KUNIT_CASE(credit_scarce),
 	KUNIT_CASE(open_is_quiet),
 	KUNIT_CASE(buffers_run_out),
+	KUNIT_CASE(buffers_taken_early),
 	KUNIT_CASE(buffers_are_shared),
 	KUNIT_CASE(buffers_are_spare),
 	KUNIT_CASE(message_beside_reads),

@@ -34,6 +34,8 @@ static struct krc_buf *krc_buf_get(struct krc_conn *c)
 		if (buf) {
 			list_del(&buf->list);
 			WRITE_ONCE(q->nfree, q->nfree - 1);
+			/* It may have no use for another one, which somebody else waits for. */
+			list_del_init(&c->starved);
 		} else if (list_empty(&c->starved)) {
 			list_add_tail(&c->starved, &q->starved);
 		}
