@@ -33,6 +33,8 @@ static struct scene {
 	unsigned int		events;
 	bool			found;		/* a queue pair, by its number */
 	bool			destroyed;	/* it is */
+	bool			slow;		/* the handler is, and the last post ends in it */
+	struct kofi_vigil	vigil;
 	struct ib_wc		wc[2 * DEPTH];
 	enum ib_event_type	event;
 } *scene;
@@ -117,6 +119,10 @@ static void handler(struct ib_cq *ib, void *context)
 		krc_req_notify_cq(ib, IB_CQ_NEXT_COMP);
 		complete_one();
 		krc_cq_notify(to_krc_cq(ib));
+	}
+	if (scene->slow) {
+		krc_conn_put(&scene->qp.c);
+		kofi_vigil_stay(&scene->vigil, KOFI_VIGIL_MS);
 	}
 	if (scene->rounds) {
 		scene->rounds--;
@@ -413,6 +419,42 @@ static void destroyed_while_found(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, thread.ret, 0);
 }
 
+static void destroy(struct kofi_thread *thread)
+{
+	thread->ret = krc_destroy_qp(&scene->qp.ib, NULL);
+	kofi_vigil_end(&scene->vigil);
+}
+
+/*
+ * A post has left its completion to the work item of the queue. ULPs free the queue as soon as the
+ * queue pair is destroyed, so the handler must have returned.
+ */
+static void destroyed_while_handled(struct kunit *test)
+{
+	struct kofi_thread thread;
+	unsigned int cpu[2];
+
+	kofi_two_cpus(test, cpu);
+	init_completion(&scene->vigil.entered);
+	make(test, 16);
+	stop();
+	krc_conn_get(&scene->qp.c);
+	kofi_thread_start_on(test, &thread, destroy, NULL, cpu[1]);
+	/* It waits for the end of the post. */
+	KUNIT_EXPECT_TRUE(test, kofi_soon(refcount_read(&scene->qp.c.refs) == 1));
+	krc_req_notify_cq(&scene->cq.ib, IB_CQ_NEXT_COMP);
+	complete_one();
+	scene->slow = true;
+	WRITE_ONCE(scene->vigil.waits, true);
+	queue_work_on(cpu[0], krc_wq, &scene->cq.work);
+	kofi_thread_join(test, &thread);
+	scene->qp_made = false;
+	flush_work(&scene->cq.work);
+	KUNIT_EXPECT_EQ(test, thread.ret, 0);
+	KUNIT_EXPECT_EQ(test, scene->calls, 1U);
+	KUNIT_EXPECT_FALSE(test, scene->vigil.early);
+}
+
 /* The number of a queue pair says nothing of that of the next. */
 static void numbers(struct kunit *test)
 {
@@ -571,6 +613,7 @@ static struct kunit_case verbs_cases[] = {
 	KUNIT_CASE(overrun),
 	KUNIT_CASE(purged),
 	KUNIT_CASE(destroyed_while_found),
+	KUNIT_CASE(destroyed_while_handled),
 	KUNIT_CASE(numbers),
 	KUNIT_CASE(limits),
 	KUNIT_CASE_PARAM(neighbours, pieces_gen_params),

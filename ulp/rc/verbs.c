@@ -409,6 +409,12 @@ static int krc_destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 	krc_conn_fini(&qp->c);
 	krc_cq_purge(to_krc_cq(ib->send_cq), ib);
 	krc_cq_purge(to_krc_cq(ib->recv_cq), ib);
+	/*
+	 * ib_core cancels what a handler has queued before it destroys the completion queue, so
+	 * none may be called after that. A post may have left this to these.
+	 */
+	flush_work(&to_krc_cq(ib->send_cq)->work);
+	flush_work(&to_krc_cq(ib->recv_cq)->work);
 	krc_cq_shrink(to_krc_cq(ib->send_cq), qp->cap.max_send_wr);
 	krc_cq_shrink(to_krc_cq(ib->recv_cq), qp->cap.max_recv_wr);
 	krc_qp_put_net(qp);
