@@ -395,7 +395,8 @@ static int krc_net_init(struct krc_net *net)
 		return ret;
 	/* Nothing arrives yet, because there are no receives. */
 	for (i = 0; i < net->nqueues; i++)
-		WRITE_ONCE(f->queues[i].context, &net->queues[i]);
+		/* But krc_fabric_gone() may come, which dereferences what it finds. */
+		smp_store_release(&f->queues[i].context, &net->queues[i]);
 	/*
 	 * From here on krc_fabric_gone() finds the link. kulp_fabric.gone was set before it looked:
 	 * without the barrier, either could miss what the other has written.
