@@ -311,12 +311,17 @@ static void active_ends_before_live(struct kunit *test)
 static void active_stopped_in_setup(struct kunit *test)
 {
 	const struct kcm_peer peer = peer_of(0);
+	struct kcm_addrs addrs;
+	const void *priv;
+	size_t len;
 
 	KUNIT_ASSERT_EQ(test, connects(), 0);
 	krc_stop(&scene->qp.c, KRC_BY_ULP, 0);
 	krc_wait_flushed(&scene->qp.c);
 	KUNIT_EXPECT_EQ(test, scene->s.byes, 1U);
 	KUNIT_EXPECT_EQ(test, scene->iw.replies, 0U);
+	/* kofi_cm takes no notice of a BYE before the attempt: the peer isn't asked, however. */
+	KUNIT_EXPECT_EQ(test, krc_cm_hello(&scene->s, &addrs, &priv, &len), -ESHUTDOWN);
 	KUNIT_EXPECT_EQ(test, krc_cm_accepted(&scene->s, &peer), -ENOTCONN);
 	stop(-ENOTCONN, false, NULL, 0);
 	KUNIT_EXPECT_EQ(test, scene->iw.status, -ECONNRESET);

@@ -59,7 +59,7 @@ enum krc_cm_state {
  * @side: what the peer tells of itself
  * @priv: private data of the ULP for the peer, or of the peer's ULP
  * @hello: private data of the session
- * @hello_len: its bytes; 0 when an attempt was made
+ * @hello_len: its bytes; 0 when an attempt was made, or none is to be made
  * @local: this side's IP address, with the port of the ULP
  * @remote: the peer's IP address
  * @listener: passive: id of the listener that was asked, which may be gone; under the lock of

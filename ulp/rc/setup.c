@@ -313,9 +313,11 @@ void krc_up_stopped(struct krc_conn *c, enum krc_cause cause, int err)
 		pr_info_ratelimited("kofi_rc: %s qp %u, %pISpc: ends: %s, error %d\n",
 				    dev_name(&cm->link->ib.dev), qp->ib.qp_num, &cm->remote,
 				    krc_cause_names[cause], err);
-	/* A set-up that goes on ends with its session. */
+	/* A set-up that goes on ends with its session, whose attempt may not have begun. */
 	if (cm->open)
 		krc_cm_over(cm, -ECONNRESET);
+	else
+		cm->hello_len = 0;
 	if (cm->s && !cm->stopped)
 		kcm_bye(cm->s, cause == KRC_BY_REMOVAL ? KCM_BYE_REMOVED :
 			cause == KRC_BY_VIOLATION ? KCM_BYE_PROTOCOL : KCM_BYE_DONE,
