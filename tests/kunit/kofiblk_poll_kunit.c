@@ -131,6 +131,38 @@ static void time_out(struct kunit *test)
 	kbc_requests_abort(&scene->d);
 }
 
+/* The device gives the server up, after a time that is long for the block layer. */
+static void given_up(void)
+{
+	int i;
+
+	for (i = 0; i <= KBC_FAULTS_MAX; i++)
+		KUNIT_EXPECT_EQ(poll_test, kbc_timeout(scene->rq), BLK_EH_RESET_TIMER);
+	end_of_op();
+}
+
+/* A small write waits for its message, and isn't the reason why that takes so long. */
+static void time_out_after_the_end(struct kunit *test)
+{
+	struct kbc_slot *slot = kbc_slot(scene->rq);
+
+	begin(test, REQ_OP_WRITE | REQ_POLLED);
+	slot->region.done(&scene->q, &slot->region, -EINVAL, 0);
+	/* One piece is sent with the command. */
+	scene->bio.bi_iter.bi_size = pieces[0].len;
+	scene->rq->__data_len = pieces[0].len;
+	KUNIT_ASSERT_EQ(test, kbc_request_start(&scene->kq, scene->rq), BLK_STS_OK);
+	KUNIT_ASSERT_TRUE(test, kbc_sends_data(slot));
+	KUNIT_EXPECT_EQ(test, kbc_timeout(scene->rq), BLK_EH_RESET_TIMER);
+	scene->ended = 0;
+	scene->unread = given_up;
+	kbc_requests_abort(&scene->d);
+	KUNIT_EXPECT_EQ(test, scene->requeued, 1U);
+	KUNIT_EXPECT_EQ(test, scene->ended, 0U);
+	KUNIT_EXPECT_EQ(test, slot->faults, 1);
+	KUNIT_EXPECT_EQ(test, TIMEOUTS, KBC_FAULTS_MAX + 2UL);
+}
+
 /* At a session's end, nobody polls for the end of the command's message but the thread. */
 static void session_dies(struct kunit *test)
 {
@@ -217,6 +249,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(long_read),
 	KUNIT_CASE(reply_that_nobody_read),
 	KUNIT_CASE(time_out),
+	KUNIT_CASE(time_out_after_the_end),
 	KUNIT_CASE(session_dies),
 	KUNIT_CASE(session_dies_early),
 	KUNIT_CASE(maps),

@@ -119,7 +119,9 @@ enum blk_eh_timer_return kbc_timeout(struct request *rq)
 	if (time_before(jiffies, READ_ONCE(rq->deadline)))
 		return BLK_EH_RESET_TIMER;
 	kbc_inc(d, timeouts);
-	kbc_fault(kbc_slot(rq));
+	/* After the session's end, the request waits for the device to give the server up. */
+	if (!READ_ONCE(kbc_slot(rq)->aborted))
+		kbc_fault(kbc_slot(rq));
 	/* The request may have been sent in an earlier session, which has ended already. */
 	kbc_session_fail_of(d, READ_ONCE(kbc_slot(rq)->attempt), -ETIMEDOUT);
 	return BLK_EH_RESET_TIMER;
