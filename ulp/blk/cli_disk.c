@@ -124,7 +124,11 @@ int kbc_disk_alloc(struct kbc_disk *d)
 	d->set.queue_depth = d->made.depth;
 	d->set.numa_node = NUMA_NO_NODE;
 	d->set.cmd_size = sizeof(struct kbc_slot);
-	d->set.flags = BLK_MQ_F_SHOULD_MERGE;
+	/*
+	 * A CPU that goes offline doesn't wait for requests, which may wait for a session as long
+	 * as the server is away. Any CPU can complete them.
+	 */
+	d->set.flags = BLK_MQ_F_SHOULD_MERGE | BLK_MQ_F_STACKING;
 	d->set.driver_data = d;
 	ret = blk_mq_alloc_tag_set(&d->set);
 	if (ret)
