@@ -9,12 +9,14 @@
 #
 # pingpong between two kernels over the EFA provider and soft devices on a bad network: a whole
 # run, a run by an IPv6 address, devices of either side that are removed during a run and come
-# back, and modules that are unloaded at any time.
+# back, and modules that are unloaded at any time, also while devices are slow and a session is
+# being set up.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
 DIR=/sys/kernel/debug/kofi_pingpong
 SIM=/sys/kernel/debug/efasim/es0
+SESSIONS=/sys/kernel/debug/kofi_cm/sessions
 SIDE=$([ "$ROLE" = a ] && echo server || echo client)
 KNOBS="reorder delay duplicate drop rnr"
 
@@ -261,6 +263,97 @@ meet unload-server
 at server forget "the server in mid-run"
 at client check "the client's run fails" ended failed
 at client forget "after the server's unloading"
+
+# --- unloading while a session is being set up, with slow devices ---
+# slow MICROSECONDS: the longest time that a command of the device takes, as the next one does
+slow()
+{
+	echo 31 > "$SIM/faults/seed"
+	echo "$1" > "$SIM/faults/admin_delay_us"
+}
+
+# session STATE
+session()
+{
+	grep -q " pingpong .*: $1," "$SESSIONS"
+}
+
+looks_for_server()
+{
+	session waiting || session connecting
+}
+
+# An address vector is closed before its domain.
+domain_is_closing()
+{
+	objects=$(cat /sys/kernel/debug/kofi/objects)
+	case $objects in
+	*domain*) return 1 ;;
+	*fabric*) return 0 ;;
+	esac
+	return 1
+}
+
+# unload: begin to unload
+unload()
+{
+	rmmod kofi_pingpong &
+	unloader=$!
+}
+
+unloaded()
+{
+	slow 1000
+	check "unloaded: $1" wait "$unloader"
+	check "nothing is open: $1" nothing_open
+}
+
+# While it closes its objects, a client still tries to reach the server.
+close_slowly()
+{
+	client "$a" iterations=24
+	check "the client looks for the server" wait_for 20 looks_for_server
+	slow 3000000
+	unload
+	check "the client closes its domain" wait_for 90 domain_is_closing
+	slow 10000000
+}
+
+be_accepted()
+{
+	check "the server accepts the client meanwhile" wait_for 20 session live
+	check "the client still closes its domain" domain_is_closing
+	unloaded "a client that was accepted too late"
+}
+
+at client close_slowly
+meet closing
+at server server "$a"
+at client be_accepted
+meet accepted
+at server waits "a client was accepted too late"
+
+# ask: a client of a server that opens its objects
+ask()
+{
+	client "$a" iterations=24
+	check "the client asks the server: $1" wait_for 20 session "auth sent"
+}
+
+for side in client server; do
+	at server slow 1000000
+	meet "ask-$side"
+	at client ask "before the $side's unloading"
+	meet "asked-$side"
+	at server check "the server is being asked: $side" wait_for 5 session asked
+	meet "seen-$side"
+	at "$side" unload
+	at "$side" unloaded "the $side, while the server opens its objects"
+	meet "unloaded-$side"
+	at server slow 1000
+	[ $side = server ] || at server waits "the client was unloaded"
+done
+at client forget "the client of a server that was unloaded"
 
 meet end
 check "what ULPs share is unloaded" rmmod kofi_cm kofi_ulp
