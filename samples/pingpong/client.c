@@ -188,11 +188,12 @@ static bool pp_client_can(const struct pp_session *s, enum pp_op op)
 
 static u32 pp_client_limit(const struct pp_session *s, enum pp_op op)
 {
+	const u64 memory = min(s->self.memory, s->peer.memory);
 	u64 limit = op == PP_SEND ? min(s->self.max_msg, s->peer.max_msg) :
 				    min(s->self.max_rma, s->peer.max_rma);
 
-	limit = min3(limit, min(s->self.memory, s->peer.memory) - PP_GUARD,
-		     (u64)PP_SIZE_MAX);
+	/* There is at least one slot of this size. */
+	limit = min3(limit, round_down(memory, PP_SLOT_ALIGN) - PP_GUARD, (u64)PP_SIZE_MAX);
 	return pp_config.max_size ? min_t(u64, limit, pp_config.max_size) :
 				    limit;
 }

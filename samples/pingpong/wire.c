@@ -42,7 +42,8 @@ static bool pp_hello_ok(void *parsed, const void *tail, size_t len)
 {
 	const struct pp_hello *hello = parsed;
 
-	return hello->memory && hello->depth && hello->depth <= PP_DEPTH_MAX &&
+	/* There is at least one slot. */
+	return hello->memory >= pp_stride(0) && hello->depth && hello->depth <= PP_DEPTH_MAX &&
 	       !(hello->can & ~PP_CAN_ALL);
 }
 

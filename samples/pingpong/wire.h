@@ -74,7 +74,7 @@ enum pp_mode {
  * @hdr: header
  * @max_msg: largest message that the side can send and receive, in bytes
  * @max_rma: largest RMA operation in bytes
- * @memory: bytes of slots that a test may use
+ * @memory: bytes of slots that a test may use, at least one slot
  * @depth: maximum number of outstanding operations
  * @can: PP_CAN bits
  */

@@ -143,6 +143,9 @@ static const struct change changes[] = {
 	{ "reserved", PP_DONE, HEADER(reserved), 1, -EPROTO },
 
 	{ "no memory", PP_HELLO, BODY(hello, memory), 0, -EPROTO },
+	{ "memory for guard bytes", PP_HELLO, BODY(hello, memory), PP_GUARD, -EPROTO },
+	{ "memory for no slot", PP_HELLO, BODY(hello, memory), PP_SLOT_ALIGN - 1, -EPROTO },
+	{ "memory for a slot", PP_HELLO, BODY(hello, memory), PP_SLOT_ALIGN, 0 },
 	{ "much memory", PP_HELLO, BODY(hello, memory), U64_MAX, 0 },
 	{ "no limits", PP_HELLO, BODY(hello, max_msg), 0, 0 },
 	{ "no depth", PP_HELLO, BODY(hello, depth), 0, -EPROTO },
