@@ -178,7 +178,7 @@ struct pp_addr {
 
 /**
  * struct pp_link - session of an instance, as kofi_cm's callbacks see it
- * @lock: protects @cm, @hello, @addr, @ended, @closing and @notes
+ * @lock: protects @cm, @hello, @addr, @ended, @closing, @notes and @nnotes
  * @cm: the session, or NULL; for a server from a client's request on
  * @session: the client's, for the callbacks that need its address vector
  * @hello: server: HELLO of the client that asks
@@ -190,6 +190,7 @@ struct pp_addr {
  * @err: how it has ended, or why the last attempt has failed
  * @reason: the peer's reason
  * @notes: messages that have arrived
+ * @nnotes: number of these
  */
 struct pp_link {
 	spinlock_t		lock;		/* protects most of what follows */
@@ -204,6 +205,7 @@ struct pp_link {
 	int			err;
 	enum kcm_reason		reason;
 	struct list_head	notes;
+	unsigned int		nnotes;
 };
 
 /**

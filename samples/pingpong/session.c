@@ -13,6 +13,9 @@
 #define PP_KEEP_ALIVE_MS	5000
 #define PP_REPLACE_MS	10000
 
+/* More messages than a side sends without an answer. */
+#define PP_NOTES_MAX	4
+
 /**
  * struct pp_note - a message that has arrived
  * @list: in pp_link.notes
@@ -115,23 +118,41 @@ static void pp_cm_live(struct kcm_session *cm)
 	wake_up(&inst->wait);
 }
 
-static void pp_cm_note(struct kcm_session *cm, const void *data, size_t len)
+static int pp_note_add(struct pp_link *link, const void *data, size_t len)
 {
-	struct pp_instance *inst = kcm_context(cm);
-	struct pp_link *link = &inst->link;
 	struct pp_note *note;
+	bool room;
 
-	note = len > PP_WIRE_MAX ? NULL : kmalloc(struct_size(note, buf, len), GFP_KERNEL);
-	if (!note) {
-		pp_report_refused(inst);
-		kcm_bye(cm, KCM_BYE_PROTOCOL, true, NULL, 0);
-		return;
-	}
+	if (len > PP_WIRE_MAX)
+		return -EMSGSIZE;
+	note = kmalloc(struct_size(note, buf, len), GFP_KERNEL);
+	if (!note)
+		return -ENOMEM;
 	note->len = len;
 	memcpy(note->buf, data, len);
 	spin_lock(&link->lock);
-	list_add_tail(&note->list, &link->notes);
+	room = link->nnotes < PP_NOTES_MAX;
+	if (room) {
+		list_add_tail(&note->list, &link->notes);
+		link->nnotes++;
+	}
 	spin_unlock(&link->lock);
+	if (room)
+		return 0;
+	kfree(note);
+	return -ENOBUFS;
+}
+
+static void pp_cm_note(struct kcm_session *cm, const void *data, size_t len)
+{
+	struct pp_instance *inst = kcm_context(cm);
+	int ret = pp_note_add(&inst->link, data, len);
+
+	if (ret) {
+		pp_report_refused(inst);
+		pp_report_error(inst, ret, "can't take a message of the peer");
+		kcm_bye(cm, KCM_BYE_PROTOCOL, true, NULL, 0);
+	}
 	wake_up(&inst->wait);
 }
 
@@ -342,8 +363,10 @@ static struct pp_note *pp_note_take(struct pp_link *link)
 
 	spin_lock(&link->lock);
 	note = list_first_entry_or_null(&link->notes, struct pp_note, list);
-	if (note)
+	if (note) {
 		list_del(&note->list);
+		link->nnotes--;
+	}
 	spin_unlock(&link->lock);
 	return note;
 }
