@@ -402,7 +402,7 @@ int pp_msg_recv(struct pp_session *s, struct pp_msg *msg)
 
 /**
  * pp_hung_up() - find out why the session has ended
- * @s: the session, no longer pp_connected()
+ * @s: the session, which has ended or is about to
  *
  * Return: a negative errno, which is reported.
  */
@@ -418,6 +418,8 @@ int pp_hung_up(struct pp_session *s)
 	};
 	const struct pp_link *link = &s->inst->link;
 
+	/* kofi_cm takes no message any more from shortly before it calls pp_cm_stop(). */
+	wait_event_idle(s->inst->wait, !pp_connected(s));
 	if (link->err == -ECONNABORTED)
 		pp_report_error(s->inst, link->err, "the peer ended the session because %s",
 				reasons[link->reason]);

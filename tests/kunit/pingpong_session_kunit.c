@@ -297,6 +297,19 @@ static void long_messages_are_refused(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, pp_msg_waits(&client.s));
 }
 
+/* kofi_cm takes no message any more from before pp_cm_stop() on, which knows the reason. */
+static void end_is_known_when_reported(struct kunit *test)
+{
+	const struct pp_msg done = { .type = PP_DONE };
+
+	session_begins();
+	client.inst.link.err = -ETIMEDOUT;
+	client.cm.sends = -ENOTCONN;
+	KUNIT_EXPECT_EQ(test, pp_msg_send(&client.s, &done), -ECONNABORTED);
+	KUNIT_EXPECT_EQ(test, client.error, -ECONNABORTED);
+	KUNIT_EXPECT_EQ(test, client.inst.link.reason, KCM_BYE_REMOVED);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(callbacks_use_no_object),
 	KUNIT_CASE(address_is_inserted_once_live),
@@ -304,6 +317,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(gone_once),
 	KUNIT_CASE(messages_are_limited),
 	KUNIT_CASE(long_messages_are_refused),
+	KUNIT_CASE(end_is_known_when_reported),
 	{}
 };
 
