@@ -39,7 +39,7 @@ static bool pp_connect_take(struct pp_session *s, const struct fi_eq_cm_entry *e
 
 	if (len == sizeof(id) && !memcmp(entry->data, &id, len) && !s->request) {
 		s->request = entry->info;
-		smp_mb__before_atomic();	/* the thread sees the bit first */
+		smp_mb__before_atomic();	/* pairs with pp_connect_wait() */
 		set_bit(PP_EVENT_REQUEST, &s->events);
 		return false;
 	}
@@ -122,7 +122,7 @@ static int pp_connect_wait(struct pp_session *s, int event)
 		return -ENODEV;
 	if (!pp_connected(s))
 		return pp_hung_up(s);
-	if (test_bit(event, &s->events))
+	if (test_bit_acquire(event, &s->events))
 		return 0;
 	return left ? -ECONNREFUSED : -ETIMEDOUT;
 }

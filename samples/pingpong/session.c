@@ -80,7 +80,7 @@ static int pp_cm_request(struct kcm_session *cm, const struct kcm_peer *peer)
 	if (!link->cm) {
 		ret = pp_parse_hello(peer, &link->hello, &link->addr);
 		if (!ret)
-			link->cm = cm;
+			smp_store_release(&link->cm, cm); /* pairs with pp_wait_client() */
 	}
 	spin_unlock(&link->lock);
 	if (ret == -EPROTO)
@@ -114,7 +114,7 @@ static void pp_cm_live(struct kcm_session *cm)
 {
 	struct pp_instance *inst = kcm_context(cm);
 
-	WRITE_ONCE(inst->link.live, true);
+	smp_store_release(&inst->link.live, true);	/* pairs with pp_link_live() */
 	wake_up(&inst->wait);
 }
 
@@ -173,7 +173,7 @@ static void pp_cm_stop(struct kcm_session *cm, const struct kcm_end *end)
 	spin_lock(&link->lock);
 	link->err = end->err;
 	link->reason = end->reason;
-	link->ended = true;
+	smp_store_release(&link->ended, true);	/* pairs with pp_link_ended() */
 	gone = link->closing;
 	spin_unlock(&link->lock);
 	wake_up(&inst->wait);
@@ -245,18 +245,29 @@ void pp_unlisten(struct pp_instance *inst)
 	kcm_unlisten(inst->listener);
 }
 
+/* All that the callbacks have written before can be read then. */
+static bool pp_link_live(const struct pp_instance *inst)
+{
+	return smp_load_acquire(&inst->link.live);	/* pairs with pp_cm_live() */
+}
+
+static bool pp_link_ended(const struct pp_instance *inst)
+{
+	return smp_load_acquire(&inst->link.ended);	/* pairs with pp_cm_stop() */
+}
+
 static bool pp_link_over(const struct pp_instance *inst)
 {
-	return READ_ONCE(inst->link.ended) || READ_ONCE(inst->stopping);
+	return pp_link_ended(inst) || READ_ONCE(inst->stopping);
 }
 
 /* Wait until both sides are ready. */
 static int pp_wait_live(struct pp_instance *inst)
 {
-	wait_event_idle(inst->wait, READ_ONCE(inst->link.live) || pp_link_over(inst));
+	wait_event_idle(inst->wait, pp_link_live(inst) || pp_link_over(inst));
 	if (READ_ONCE(inst->stopping))
 		return -ESHUTDOWN;
-	return READ_ONCE(inst->link.live) ? 0 : inst->link.err;
+	return pp_link_live(inst) ? 0 : inst->link.err;
 }
 
 /**
@@ -291,7 +302,8 @@ int pp_connect(struct pp_session *s)
  */
 bool pp_wait_client(struct pp_instance *inst)
 {
-	wait_event_idle(inst->wait, READ_ONCE(inst->link.cm) || READ_ONCE(inst->stopping));
+	/* Pairs with pp_cm_request(). */
+	wait_event_idle(inst->wait, smp_load_acquire(&inst->link.cm) || READ_ONCE(inst->stopping));
 	return !READ_ONCE(inst->stopping);
 }
 
@@ -336,7 +348,7 @@ void pp_shut_down(struct pp_instance *inst)
  */
 bool pp_connected(const struct pp_session *s)
 {
-	return !READ_ONCE(s->inst->link.ended);
+	return !pp_link_ended(s->inst);
 }
 
 /**
@@ -546,7 +558,7 @@ void pp_end_client(struct pp_instance *inst)
 {
 	struct kcm_session *cm = inst->link.cm;
 
-	wait_event_idle(inst->wait, READ_ONCE(inst->link.ended));
+	wait_event_idle(inst->wait, pp_link_ended(inst));
 	pp_link_reset(&inst->link);
 	kcm_gone(cm);
 }
