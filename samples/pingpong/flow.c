@@ -297,6 +297,11 @@ static int pp_arrived(struct pp_session *s, struct pp_slot *slot,
 	struct pp_flow *flow = &s->flow;
 	bool data = entry->flags & FI_REMOTE_CQ_DATA;
 
+	/* Taking it for a message would end the test with a receive that is still posted. */
+	if (!slot && (flow->test.op != PP_WRITEDATA || flow->op == PP_WRITEDATA)) {
+		pp_report_error(s->inst, -EPROTO, "the peer wrote in a test without its writes");
+		return -EPROTO;
+	}
 	if (flow->arrived == flow->rx_total) {
 		pp_report_error(s->inst, -EPROTO, "more messages arrived than the test has");
 		return -EPROTO;
