@@ -3,10 +3,12 @@
 # kernel: test stock-6.12 stock-6.1
 # more: stock-6.12
 # full: test stock-6.1
-# timeout: 400
+# host-root: yes
+# host-tools: python3
+# timeout: 450
 #
 # Both sides of pingpong in one kernel, over the loopback provider: a whole run, then runs that
-# are disturbed by removal of the device, by unloading, and by a fake client.
+# are disturbed by removal of the device, by unloading, and by hostile peers.
 # shellcheck source=tests/qemu/lib.sh
 . /bed/lib.sh
 
@@ -117,17 +119,43 @@ for delay in 0 10000 50000 200000; do
 done
 check "the module for connections is unloaded again" rmmod kofi_msg
 
-# --- a fake client ---
+# --- hostile clients ---
+listens()
+{
+	nc 127.0.0.1 7471 < /dev/null > /dev/null 2>&1
+}
+
+# hostile CASE
+hostile()
+{
+	host python3 - "$1" 127.0.0.1 7471 < /bed/guest/pingpong-hostile.py
+}
+
 check "the module is loaded as server only" modprobe kofi_pingpong prov=loop role=server timeout=5
-for _ in $(seq 50); do
-	nc 127.0.0.1 7471 < /dev/null > /dev/null 2>&1 && break
-	usleep 100000
-done
+check "the server listens" wait_for 10 listens
 head -c 4096 /dev/urandom | nc -w 2 127.0.0.1 7471 > /dev/null 2>&1
 check "garbage is refused" wait_for 20 was_refused
 check "no session is left" wait_while server running 20
 check "nothing is open after it" nothing_open
 check "the module is unloaded after garbage" rmmod kofi_pingpong
+
+check "the module is loaded as server again" modprobe kofi_pingpong prov=loop role=server
+check "the server listens again" wait_for 10 listens
+check "too many messages end a session" hostile notes
+check "the server waits for the next client again" wait_while server running 20
+check "the messages were counted" [ "$(number server refused)" -gt 0 ]
+check "nothing is open after too many messages" nothing_open
+check "the module is unloaded after too many messages" rmmod kofi_pingpong
+
+# --- hostile servers ---
+for case in memory guard; do
+	hostile $case &
+	server=$!
+	check "the module is loaded as client only: $case" modprobe kofi_pingpong prov=loop role=client
+	check "the client refuses a server without memory: $case" wait $server
+	check "the module is unloaded after such a server: $case" rmmod kofi_pingpong
+	check "nothing is open after such a server: $case" nothing_open
+done
 
 # --- unloading at any time ---
 for delay in 0 10000 50000 200000 700000; do
