@@ -24,6 +24,7 @@ static const struct {
 	{ FI_ENETDOWN, "network is down" }, { FI_ECONNABORTED, "connection aborted" },
 	{ FI_ECONNRESET, "connection reset by peer" }, { FI_ENOBUFS, "no buffer space" },
 	{ FI_ENOTCONN, "not connected" }, { FI_ETIMEDOUT, "timed out" },
+	{ FI_ECONNREFUSED, "connection refused" }, { FI_ENETUNREACH, "network unreachable" },
 	{ FI_EHOSTUNREACH, "host unreachable" }, { FI_EREMOTEIO, "remote input/output error" },
 	{ FI_ECANCELED, "canceled" }, { FI_EKEYREJECTED, "key rejected" },
 	{ FI_EOTHER, "unspecified error", EIO }, { FI_ETOOSMALL, "buffer too small", ERANGE },
@@ -32,9 +33,8 @@ static const struct {
 	{ FI_ENOEQ, "missing event queue", EINVAL }, { FI_EDOMAIN, "wrong domain", EXDEV },
 	{ FI_ENOCQ, "missing completion queue", EINVAL }, { FI_ECRC, "data damaged", EBADMSG },
 	{ FI_ETRUNC, "message truncated", EMSGSIZE }, { FI_ENOKEY, "no such key", ENOKEY },
-	{ FI_ENOAV, "missing address vector", EINVAL },
-	{ FI_EOVERRUN, "queue overrun", EOVERFLOW }, { FI_ENORX, "receiver not ready", ENOBUFS },
-	{ FI_ENOMR, "no memory region left", ENOSPC },
+	{ FI_ENOAV, "missing address vector", EINVAL }, { FI_EOVERRUN, "queue overrun", EOVERFLOW },
+	{ FI_ENORX, "receiver not ready", ENOBUFS }, { FI_ENOMR, "no memory region left", ENOSPC },
 };
 
 /**
