@@ -404,6 +404,7 @@ bool pp_said_done(const struct pp_session *s);
 bool pp_msg_waits(const struct pp_session *s);
 int pp_msg_send(struct pp_session *s, const struct pp_msg *msg);
 int pp_msg_recv(struct pp_session *s, struct pp_msg *msg);
+int pp_msg_await(struct pp_session *s);
 int pp_msg_expect(struct pp_session *s, enum pp_type type, struct pp_msg *msg);
 int pp_hung_up(struct pp_session *s);
 void pp_bye(struct pp_instance *inst, int err);

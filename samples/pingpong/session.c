@@ -465,6 +465,27 @@ bool pp_msg_waits(const struct pp_session *s)
 }
 
 /**
+ * pp_msg_await() - wait until a message has arrived, or the session has ended
+ * @s: the session, whose peer makes progress that this side doesn't see
+ *
+ * There is no time limit. kofi_cm ends the session if the peer is silent.
+ *
+ * Return: 0; the result of the next pp_msg_recv() tells which. Or -ENODEV, which is reported.
+ */
+int pp_msg_await(struct pp_session *s)
+{
+	struct pp_instance *inst = s->inst;
+
+	wait_event_idle(inst->wait,
+			pp_msg_waits(s) || pp_link_over(inst) ||
+			test_bit(PP_EVENT_REMOVED, &s->events));
+	if (!test_bit(PP_EVENT_REMOVED, &s->events))
+		return 0;
+	pp_report_error(inst, -ENODEV, "the device was removed");
+	return -ENODEV;
+}
+
+/**
  * pp_msg_expect() - receive a message of one type
  * @s: the session
  * @type: the type

@@ -5,7 +5,7 @@
 # full: test stock-6.1
 # host-root: yes
 # host-tools: python3
-# timeout: 450
+# timeout: 550
 #
 # Both sides of pingpong in one kernel, over the loopback provider: a whole run, then runs that
 # are disturbed by removal of the device, by unloading, and by hostile peers.
@@ -65,6 +65,13 @@ check "no byte was wrong" [ "$(number client bad)" = 0 ]
 check "no byte was wrong at the server" [ "$(number server bad)" = 0 ]
 check "the JSON names the state" grep -q '"state": "done"' "$DIR/client/results.json"
 check "the module is unloaded" rmmod kofi_pingpong
+
+# --- a test of writes that takes longer than the timeout ---
+check "both sides start with a short timeout" modprobe kofi_pingpong prov=loop timeout=3 \
+	iterations=30000 operations=write sizes=0
+check "the run ends well with a short timeout" ended "done"
+grep "^error\|^write" "$DIR/client/results"
+check "the module is unloaded with a short timeout" rmmod kofi_pingpong
 
 # --- the device goes away in the middle, and the server lives on ---
 modprobe kofi_pingpong prov=loop domain=loop1 iterations=1000000 sizes=64
