@@ -332,6 +332,25 @@ static void reads_alone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc->a.n, 2U);
 }
 
+/* One device writes, and the other one doesn't: the key that is for reads isn't used for writes. */
+static void reads_mixed(struct kunit *test)
+{
+	struct krc_mr *mr;
+
+	rc->a.q.can_write = true;
+	rc_connect_reads(test, 4, false);
+	mr = offered(test, BOTH);
+	KUNIT_ASSERT_NOT_NULL(test, mr->grant);
+	KUNIT_EXPECT_EQ(test, mr->grant->access, KRC_ACCESS_REMOTE_READ);
+	memset(rc->a.memory, 0x77, 9000);
+	rc_write(&rc->a, 1, rc->a.memory, 9000, rc_key(mr), IOVA);
+	KUNIT_EXPECT_EQ(test, rc->a.nrmas, 0U);
+	rc_all();
+	RC_EXPECT(test, &rc->a, 0, 1, 0);
+	KUNIT_EXPECT_EQ(test, memcmp(at(IOVA), rc->a.memory, 9000), 0);
+	KUNIT_EXPECT_EQ(test, rc->a.stops + rc->b.stops, 0U);
+}
+
 /* Regions that are only read keep their grants, and so do those that are read by datagrams. */
 static void reads_learn_nothing(struct kunit *test)
 {
@@ -433,6 +452,7 @@ static struct kunit_case reads_cases[] = {
 	KUNIT_CASE(reads_slots),
 	KUNIT_CASE(reads_not_offered),
 	KUNIT_CASE(reads_alone),
+	KUNIT_CASE(reads_mixed),
 	KUNIT_CASE(reads_learn_nothing),
 	KUNIT_CASE(reads_refused),
 	KUNIT_CASE(reads_no_sink),

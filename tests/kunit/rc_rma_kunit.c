@@ -276,10 +276,10 @@ static void rma_not_granted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
 	ends(mr);
 	is_granted(test, mr);
-	rc->b.c.can_grant = false;
+	rc->b.c.can_write = false;
 	rc_reg(&rc->b, 4, mr, IOVA, LEN, WRITES);
 	KUNIT_EXPECT_EQ(test, rc->b.ntodo, 0U);
-	rc->b.c.can_grant = true;
+	rc->b.c.can_write = true;
 	ends(mr);
 	is_granted(test, mr);
 	/* The request that reads into the region is posted with its registration. */
@@ -398,7 +398,6 @@ static void rma_late_write(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, memory);
 	rc_connect_rma(test, 1);
 	o = rc_another(test, &rc->b);
-	o->c.can_grant = true;
 	mr = asks(test, NULL);
 	rc_grant_end(&rc->b, 0, 0);
 	rc_all();

@@ -679,7 +679,7 @@ static void connect_devices(struct kunit *test, unsigned int grants, bool writes
 	struct rc_side *s;
 
 	for (s = &rc->a; s; s = s == &rc->a ? &rc->b : NULL) {
-		s->q.can_write = writes;
+		s->q.can_write |= writes;
 		s->q.can_read = reads;
 		s->q.max_rma = SZ_1M;
 		s->q.rma_slots = RC_SLOTS;
@@ -717,7 +717,7 @@ struct rc_side *rc_another(struct kunit *test, struct rc_side *s)
 	const struct krc_peer peer = {
 		.queue = &s->q, .max_msg = 8928,
 		.side = { .cookie = 1, .credits = RC_SENDS, .datagram = 4608,
-			  .window = KRC_WINDOW },
+			  .window = KRC_WINDOW, .features = side_features(&s->q) },
 	};
 	struct rc_side *o = kunit_kzalloc(test, sizeof(*o), GFP_KERNEL);
 

@@ -307,8 +307,7 @@ int krc_conn_open(struct krc_conn *c, const struct krc_peer *peer, bool live)
 		c->window = min_t(u32, c->window, peer->side.window);
 		c->ord = min_t(u32, c->ord, peer->side.ird);
 		c->room = min_t(size_t, peer->side.datagram, peer->max_msg) - KRC_HDR;
-		c->can_write = peer->queue->can_write;
-		c->can_grant = c->can_write && peer->side.features & KRC_CAN_WRITE;
+		c->can_write = peer->queue->can_write && peer->side.features & KRC_CAN_WRITE;
 		c->can_read = peer->queue->can_read && peer->side.features & KRC_CAN_READ;
 		c->can_rma = c->can_write || c->can_read;
 		krc_conn_go(c, live ? KRC_LIVE : KRC_OPEN);

@@ -142,7 +142,7 @@ struct krc_sge {
  * @read: READ: all data has arrived
  * @ending: @turn is valid: a region must be free before the request is complete
  * @started: REG: the region is registered. WRITE, READ: the device transfers
- * @grant: REG: the peer's device may write to the region
+ * @grant: REG: the peer's device may reach the region
  * @tell: REG: krc_mr_key() has something to tell the peer
  * @parts: datagrams that aren't sent yet, and the device's transfer
  * @total: bytes
@@ -305,9 +305,8 @@ struct krc_served {
  * @grants: grants of its regions that aren't over
  * @only_read: number of regions in a row that had a grant, and that the peer has read; up to
  *	KRC_ONLY_READ, after which no region has one until the peer writes
- * @can_write: this side's device writes to memory of which it knows the key
- * @can_grant: the peer's device does
- * @can_read: each side's device reads memory of which it knows the key
+ * @can_write: each side's device writes to memory of which it knows the key
+ * @can_read: each side's device reads such memory
  * @can_rma: @can_write or @can_read
  * @keys: keys of the peer's regions, by index
  * @news: keys for the peer, to be sent with or before the next message
@@ -381,7 +380,6 @@ struct krc_conn {
 	u32			grants;
 	u32			only_read;
 	bool			can_write;
-	bool			can_grant;
 	bool			can_read;
 	bool			can_rma;
 	struct krc_key		*keys;
@@ -654,7 +652,7 @@ static inline u32 krc_swr_room(const struct krc_conn *c)
 /* The KRC_ACCESS_REMOTE_* bits that the peer's device is capable of. */
 static inline u32 krc_grantable(const struct krc_conn *c)
 {
-	return (c->can_grant ? KRC_ACCESS_REMOTE_WRITE : 0) |
+	return (c->can_write ? KRC_ACCESS_REMOTE_WRITE : 0) |
 	       (c->can_read ? KRC_ACCESS_REMOTE_READ : 0);
 }
 
